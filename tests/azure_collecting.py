@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Seen:
+class CollectedAudit:
     """One audit of a stand-in."""
 
     cluster: str
@@ -68,7 +68,7 @@ async def audited(
     retry_budget: float = 120.0,
     tokens: Tokens | None = None,
     clock: SleepingClock | None = None,
-) -> Seen:
+) -> CollectedAudit:
     """Collect and judge what the stand-in serves, by the policy of its estate."""
     estate, clock, progress = arm.estate, clock or SleepingClock(), Progress()
     policy = policy_of(estate)
@@ -81,7 +81,7 @@ async def audited(
         tokens=tokens,
     ) as azure:
         answers, findings = await collected(estate.cluster, {"azure": azure}, Evaluation(policy).findings, progress)
-    return Seen(estate.cluster, answers, findings, clock, progress)
+    return CollectedAudit(estate.cluster, answers, findings, clock, progress)
 
 
 def policy_of(estate: ArmEstate) -> Policy:

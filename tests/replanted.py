@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Listing, Seen
+from hermetic.audit.estate.observation import Listing, Lookup
 from hermetic.audit.estate.questions import Answer, Question, fixed_json
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.evaluation.check_findings import Check, findings_of
@@ -41,7 +41,7 @@ class Noting:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._estate, name)
 
-    def one(self, kind: type[R], target: str) -> Seen[R]:
+    def one(self, kind: type[R], target: str) -> Lookup[R]:
         self._note(Question(kind.SOURCE, "get", kind.TYPE, target, kind.API_VERSION))
         return self._estate.one(kind, target)
 
@@ -49,7 +49,7 @@ class Noting:
         self._note(Question(kind.SOURCE, "list", kind.TYPE, scope, kind.API_VERSION))
         return self._estate.every(kind, scope)
 
-    def asked(self, kind: type[R], target: str, body: Mapping[str, Any] | None = None) -> Seen[R]:
+    def asked(self, kind: type[R], target: str, body: Mapping[str, Any] | None = None) -> Lookup[R]:
         text = "" if body is None else fixed_json(body)
         self._note(Question(kind.SOURCE, "post", kind.TYPE, target, kind.API_VERSION, kind.ACTION, text))
         return self._estate.asked(kind, target, body)

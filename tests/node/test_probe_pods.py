@@ -24,7 +24,7 @@ from hermetic.audit.model.hops import written
 from hermetic.audit.policy.declarations import Policy
 from hermetic.collect.probe.job import ProbedNode, ProbePods, probed_nodes
 from hermetic.collect.probe.readings import question
-from hermetic.collect.probe.running import Probing
+from hermetic.collect.probe.running import ProbeRounds
 from hermetic.collect.probe.targets import Targets
 from hermetic.controller.clock import SystemClock
 from hermetic.kube.client import KubernetesApi
@@ -153,7 +153,9 @@ def probed(node: RunningNode, probe_image: Image, place: ProbedNode, spaces, bey
             targets=targets,
         )
         async with KubernetesApi(await from_kubeconfig(str(node.kubeconfig))) as kube:
-            answer = await Probing(kube, pods).whole_round(secrets.token_hex(4), [place], SystemClock(), patience=90)
+            answer = await ProbeRounds(kube, pods).whole_round(
+                secrets.token_hex(4), [place], SystemClock(), patience=90
+            )
         assert answer.problem is None, answer.problem
         runs = [ProbeRun.read(body) for body in answer.bodies]
         assert [(run.node, run.host_network, run.problem) for run in runs] == [

@@ -19,7 +19,7 @@ from hermetic.audit.model.address_ranges import networks, overlap, space, union,
 from hermetic.audit.model.findings import Finding, Verdict
 from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.result.run import evaluate
-from hermetic.audit.rules.nsg_rules import PROTOCOLS, Ground, holes, reachable_through
+from hermetic.audit.rules.nsg_rules import PROTOCOLS, RuleContext, holes, reachable_through
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.generator import topology
 from tests.audit_estates import rule
@@ -52,7 +52,9 @@ def test_a_set_is_what_is_left_and_what_was_taken(whole, taken):
 
 
 WORDS = ("*", "Internet", "VirtualNetwork", "Storage", "Storage.WestEurope", "AzureCloud", "10.0.0.0/8", "0.0.0.0/0")
-GROUND = Ground(space(networks(["10.0.1.0/24"])), space(networks(["10.0.0.0/16"])), network_tag_leads_out=True)
+RULE_CONTEXT = RuleContext(
+    space(networks(["10.0.1.0/24"])), space(networks(["10.0.0.0/16"])), network_tag_leads_out=True
+)
 rules = st.builds(
     lambda number, access, to, protocol, ports, source: {
         "number": number,
@@ -82,7 +84,7 @@ def let_out(chosen: list[dict[str, Any]]) -> dict[str, Any]:
     ]  # fmt: skip
     properties = {"securityRules": bodies, "defaultSecurityRules": [rule("all", 65500, "Deny")]}
     group = SecurityGroup.read(Body({"id": "g", "properties": properties}, ()))
-    return reachable_through([holes(group.rules, GROUND)], GROUND)
+    return reachable_through([holes(group.rules, RULE_CONTEXT)], RULE_CONTEXT)
 
 
 def is_within(small: Mapping[str, Any], large: Mapping[str, Any]) -> bool:
@@ -119,7 +121,7 @@ def test_the_order_of_rules_in_a_list_never_matters(chosen, chance):
 @given(rule_lists, rule_lists)
 def test_a_second_layer_never_lets_more_out(first, second):
     layers = [_layer(first), _layer(second)]
-    assert is_within(reachable_through(layers, GROUND), reachable_through(layers[:1], GROUND))
+    assert is_within(reachable_through(layers, RULE_CONTEXT), reachable_through(layers[:1], RULE_CONTEXT))
 
 
 def _layer(chosen: list[dict[str, Any]]) -> Any:
@@ -127,7 +129,7 @@ def _layer(chosen: list[dict[str, Any]]) -> Any:
         rule(f"r{rule_fields['number']}", rule_fields["number"], rule_fields["access"], rule_fields["to"])
         for rule_fields in chosen
     ]
-    return holes(SecurityGroup.read(Body({"id": "g", "properties": {"securityRules": bodies}}, ())).rules, GROUND)
+    return holes(SecurityGroup.read(Body({"id": "g", "properties": {"securityRules": bodies}}, ())).rules, RULE_CONTEXT)
 
 
 # ---------------------------------------------------------------- whole estates

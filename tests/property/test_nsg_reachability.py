@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.questions import Body
 from hermetic.audit.model.address_ranges import prefixes, space
-from hermetic.audit.rules.nsg_reachability import Trip, stops_all
+from hermetic.audit.rules.nsg_reachability import Traffic, stops_all
 from hermetic.audit.rules.nsg_rules import Direction
 from tests.audit_estates import rule
 
@@ -86,7 +86,7 @@ def test_a_packet_of_a_trip_that_is_stopped_meets_a_deny_first(
     ]  # fmt: skip
     group = SecurityGroup.read(Body({"id": "g", "properties": {"securityRules": bodies}}, ()))
     here, there = ip_network(sources), ip_network(destinations)
-    if stops_all(group.rules, direction, Trip((here,), (there,), peer_is_tagged)):
+    if stops_all(group.rules, direction, Traffic((here,), (there,), peer_is_tagged)):
         source = str(here[packet["from"] % here.num_addresses])
         destination = str(there[packet["to"] % there.num_addresses])
         tagged = (direction == "outbound" or peer_is_tagged, direction == "inbound" or peer_is_tagged)
@@ -119,8 +119,8 @@ def test_a_deny_that_is_narrower_in_one_field_stops_no_trip(field: str | None) -
         deny[field] = NARROWER[field]
     body = rule("r", 100, deny.pop("access"), deny.pop("to"), **deny)
     group = SecurityGroup.read(Body({"id": "g", "properties": {"securityRules": [body]}}, ()))
-    trip = Trip((ip_network("10.0.1.0/24"),), (ip_network("10.1.0.0/16"),), tag_covers_far_end=False)
-    assert stops_all(group.rules, "outbound", trip) is (field is None)
+    traffic = Traffic((ip_network("10.0.1.0/24"),), (ip_network("10.1.0.0/16"),), tag_covers_far_end=False)
+    assert stops_all(group.rules, "outbound", traffic) is (field is None)
 
 
 @given(

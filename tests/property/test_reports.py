@@ -162,7 +162,7 @@ PLACES = st.sampled_from("abcdefgh")
 def test_any_topology_can_be_drawn(places, links):
     drawing = drawing_of(Topology(places, links))
     known = {place.id for place in places}
-    assert {box.place.id for box in drawing.boxes} == known
+    assert {box.network_place.id for box in drawing.boxes} == known
     wanted = {(link.source, link.target) for link in links if link.source != link.target}
     drawn = {(arrow.link.source, arrow.link.target): arrow.link for arrow in drawing.arrows}
     assert drawn.keys() == {pair for pair in wanted if set(pair) <= known}

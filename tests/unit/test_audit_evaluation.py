@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Seen
+from hermetic.audit.estate.observation import Lookup
 from hermetic.audit.evaluation.check_findings import Check, findings_of
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
 from hermetic.audit.model.findings import CheckPage, Evidence, Finding, Severity, Verdict, overall
@@ -16,7 +16,7 @@ from hermetic.audit.policy.declarations import Policy
 from tests.drawn_paths import hops
 
 PAGE = CheckPage("subnet-check", "title", Severity.CRITICAL, "why", (), "remedy", "source", "outbound")
-SEEN = Seen("/subnet", "seen", (Evidence("GET /subnet", 200, "0" * 64),))
+SEEN = Lookup("/subnet", "seen", (Evidence("GET /subnet", 200, "0" * 64),))
 
 WARNS = fails("/subnet", "Idle", "an idle route", SEEN, severity=Severity.MEDIUM, paths=(hops("subnet -> idle"),))
 BREAKS = fails("/subnet", "Open", "an open route", SEEN, paths=(hops("subnet -> internet"),))
@@ -82,7 +82,7 @@ PAIRS = [(judgement, other) for position, judgement in enumerate(EVERY) for othe
 
 def spoken(verdict: Verdict, severity: Severity, word: str) -> CheckResult:
     """What a check says, with a message, a path, a remedy and evidence that are its own."""
-    look = Seen("/subnet", "seen", (Evidence(f"GET /{word}", 200, "0" * 64),))
+    look = Lookup("/subnet", "seen", (Evidence(f"GET /{word}", 200, "0" * 64),))
     remedy = f"Mend {word}." if verdict in WRONG else ""
     paths = (hops(f"subnet -> {word}"),)
     return CheckResult(verdict, "/subnet", word, f"{word} was seen", (look,), paths, severity, remedy)

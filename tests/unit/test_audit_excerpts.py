@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 
-from hermetic.audit.estate.observation import Seen
+from hermetic.audit.estate.observation import Lookup
 from hermetic.audit.estate.questions import Body, Problem, UnreadReason
 from hermetic.audit.estate.resource import Part, Reference, Resource
 from hermetic.audit.evaluation.excerpts import LONGEST, evidence_of, merged
@@ -60,7 +60,7 @@ def value(look: object, *reads: str) -> str:
 )
 def test_fields_that_a_check_names_are_told(properties, reads, expected):
     assert value(thing(**properties), reads) == expected
-    assert value(Seen("/things/a", thing(**properties), (SEEN,)), reads) == expected
+    assert value(Lookup("/things/a", thing(**properties), (SEEN,)), reads) == expected
 
 
 def test_a_key_is_never_told_and_a_switch_about_keys_is():
@@ -69,7 +69,7 @@ def test_a_key_is_never_told_and_a_switch_about_keys_is():
 
 
 def test_what_could_not_be_read_has_no_value():
-    assert value(Seen("/things/a", None, (SEEN,), Problem(UnreadReason.FORBIDDEN, "no")), "mode") == ""
+    assert value(Lookup("/things/a", None, (SEEN,), Problem(UnreadReason.FORBIDDEN, "no")), "mode") == ""
     assert value(thing(mode=7), "mode") == ""
 
 

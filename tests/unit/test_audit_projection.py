@@ -46,7 +46,7 @@ def _reduced(question: Question, answer: Answer) -> Answer:
     if question.verb != "list":
         return answer
     bodies = tuple(replace(body, value=kept_of(question.kind, body.value)) for body in answer.bodies)
-    return replace(answer, bodies=bodies, kept=fields_kept(question.kind))
+    return replace(answer, bodies=bodies, projection=fields_kept(question.kind))
 
 
 def _nics(row: dict[str, Any], kept: str = "") -> Estate:
@@ -161,7 +161,7 @@ async def test_an_audit_keeps_of_rows_what_their_models_read() -> None:
     with ArmStandIn(sealed_estate()) as arm:
         report = await audited(arm)
     lists = [answer for question, answer in report.answers.items() if question.kind == NICS and question.verb == "list"]
-    assert {answer.kept for answer in lists} == {fields_kept(NICS)}
+    assert {answer.projection for answer in lists} == {fields_kept(NICS)}
     bodies = [body for answer in lists for body in answer.bodies]
     assert bodies
     assert all("type" not in body.value for body in bodies)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from hermetic.cli.check.before import POLICIES, needed, rows_before
-from hermetic.cli.check.facts import Before, DryRun, Read, Right
+from hermetic.cli.check.facts import DryRun, PreflightFacts, Read, Right
 from hermetic.cli.check.gpu_nodes import pools, without_gpus
 from hermetic.cli.check.rows import CheckRow, RowVerdict, overall
 from hermetic.plan.node_faults import GPU_CONDITIONS
@@ -32,7 +32,7 @@ def named(name: str, **more: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, **more}
 
 
-FINE = Before(
+FINE = PreflightFacts(
     version=(1, 34),
     served=frozenset({POLICIES}),
     rights=dict.fromkeys(needed(), True),

@@ -13,14 +13,14 @@ from hermetic.audit.checks.disks import export, sharing
 from hermetic.audit.checks.family import check, family
 from hermetic.audit.checks.properties import Fact, PropertyIs
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Seen
+from hermetic.audit.estate.observation import Lookup
 from hermetic.audit.evaluation.results import CheckResult
 from hermetic.audit.model.findings import Verdict
 from hermetic.audit.model.hops import INTERNET, path_of
 from hermetic.audit.policy.declarations import Policy
 
 PACKAGE = disks.__name__
-SEEN: Seen[ModuleType] = Seen("/cluster", None, (), None)
+SEEN: Lookup[ModuleType] = Lookup("/cluster", None, (), None)
 
 
 def disk_export(_estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
@@ -85,7 +85,7 @@ def test_a_check_that_is_declared_twice_stops_the_import() -> None:
 MODE = PropertyIs(
     "mode", "Off", absent_means="On", fine=("IsOff", ""), wrong=("IsOn", ""), paths=(path_of("a", INTERNET),)
 )
-FLAG = PropertyIs("flag", wanted=True, absent_means=False, fine=("Set", ""), wrong=("Unset", "not set"))
+FLAG = PropertyIs("flag", required=True, absent_means=False, fine=("Set", ""), wrong=("Unset", "not set"))
 
 
 @pytest.mark.parametrize(

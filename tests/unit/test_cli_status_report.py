@@ -257,8 +257,8 @@ def test_reasons_of_a_later_release_are_shown_as_they_are() -> None:
 def test_pods_of_an_autoscaled_model_are_counted_against_the_bounds() -> None:
     """The field `replicas` keeps its default until the autoscaler has written it."""
     bounds = {"minReplicas": 2, "maxReplicas": 4}
-    assert report(seen(a_share_model(replicas=1, autoscaling=bounds)), (), None).wanted == 2
-    assert report(seen(a_share_model(replicas=3, autoscaling=bounds)), (), None).wanted == 3
+    assert report(seen(a_share_model(replicas=1, autoscaling=bounds)), (), None).desired == 2
+    assert report(seen(a_share_model(replicas=3, autoscaling=bounds)), (), None).desired == 3
 
 
 def test_pods_that_end_are_not_counted_as_serving() -> None:

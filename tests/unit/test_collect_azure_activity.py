@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hermetic.audit.estate.azure.activity import ActivityLog
-from hermetic.audit.estate.estate import Estate as Seen
+from hermetic.audit.estate.estate import Estate as AuditedEstate
 from hermetic.audit.estate.questions import Answer, Question, UnreadReason
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.estate import Estate
@@ -40,7 +40,7 @@ async def asked(estate: Estate, **options: Any) -> tuple[Answer, list[str]]:
 
 
 def read(estate: Estate, answer: Answer) -> ActivityLog:
-    activity_log = Seen(estate.cluster, ["azure"], {log_of(estate): answer}).one(ActivityLog, group_of(estate))
+    activity_log = AuditedEstate(estate.cluster, ["azure"], {log_of(estate): answer}).one(ActivityLog, group_of(estate))
     assert activity_log.value is not None
     return activity_log.value
 

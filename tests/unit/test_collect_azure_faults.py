@@ -31,7 +31,7 @@ from testbed.azure.faults import (
     Truncate,
 )
 from testbed.azure.server import ArmStandIn
-from tests.azure_collecting import Seen, audited
+from tests.azure_collecting import CollectedAudit, audited
 from tests.sampled_groups import AZURE_AUDITS
 
 pytestmark = AZURE_AUDITS
@@ -108,7 +108,7 @@ def _pairs(faults: Iterable[str]) -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def clean() -> Iterator[Seen]:
+def clean() -> Iterator[CollectedAudit]:
     with ArmStandIn(sealed_estate()) as arm:
         yield asyncio.run(audited(arm))
 
@@ -119,18 +119,20 @@ def arm() -> Iterator[ArmStandIn]:
         yield arm
 
 
-def test_the_estate_passes_when_nothing_is_wrong(clean: Seen) -> None:
+def test_the_estate_passes_when_nothing_is_wrong(clean: CollectedAudit) -> None:
     assert clean.overall is Verdict.PASS
 
 
-def test_every_target_is_asked_in_an_audit(clean: Seen) -> None:
+def test_every_target_is_asked_in_an_audit(clean: CollectedAudit) -> None:
     for name, path in TARGETS.items():
         assert any(re.search(path, request, re.IGNORECASE) for request in clean.progress.requests), name
 
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize(("target", "fault"), _pairs(REFUSING))
-async def test_what_is_refused_for_good_supports_no_pass(arm: ArmStandIn, clean: Seen, target: str, fault: str) -> None:
+async def test_what_is_refused_for_good_supports_no_pass(
+    arm: ArmStandIn, clean: CollectedAudit, target: str, fault: str
+) -> None:
     report = await _with(arm, Fault(REFUSING[fault], path=TARGETS[target]))
     if report is None:
         assert target in {"cluster", "everything"}
@@ -150,7 +152,7 @@ async def test_what_is_refused_for_good_supports_no_pass(arm: ArmStandIn, clean:
 @pytest.mark.sampled(7)
 @pytest.mark.parametrize(("target", "fault"), _pairs(SPOILING))
 async def test_what_is_spoilt_makes_nothing_pass_that_did_not(
-    arm: ArmStandIn, clean: Seen, target: str, fault: str
+    arm: ArmStandIn, clean: CollectedAudit, target: str, fault: str
 ) -> None:
     report = await _with(arm, Fault(SPOILING[fault], path=TARGETS[target]))
     assert report is not None
@@ -158,7 +160,9 @@ async def test_what_is_spoilt_makes_nothing_pass_that_did_not(
 
 
 @pytest.mark.parametrize("action", [NeverEnds(), EndsFailed()])
-async def test_actions_that_do_not_end_well_support_no_pass(arm: ArmStandIn, clean: Seen, action: Any) -> None:
+async def test_actions_that_do_not_end_well_support_no_pass(
+    arm: ArmStandIn, clean: CollectedAudit, action: Any
+) -> None:
     report = await _with(arm, Fault(action))
     assert report is not None
     _passes_nothing_new(report, clean)
@@ -166,7 +170,7 @@ async def test_actions_that_do_not_end_well_support_no_pass(arm: ArmStandIn, cle
 
 
 @pytest.mark.parametrize("fault", ["500", "503", "reset", "truncated JSON", "not JSON"])
-async def test_what_passes_by_itself_changes_no_verdict(arm: ArmStandIn, clean: Seen, fault: str) -> None:
+async def test_what_passes_by_itself_changes_no_verdict(arm: ArmStandIn, clean: CollectedAudit, fault: str) -> None:
     for skip in (0, 5, 50):
         report = await _with(arm, Fault(REFUSING[fault], skip=skip, times=3))
         assert report is not None
@@ -190,7 +194,7 @@ async def test_an_empty_list_where_there_must_be_something_does_not_pass(arm: Ar
     assert report.overall is not Verdict.PASS
 
 
-async def _with(arm: ArmStandIn, fault: Fault) -> Seen | None:
+async def _with(arm: ArmStandIn, fault: Fault) -> CollectedAudit | None:
     """An audit with the fault; None when it ended because the cluster is said not to be there, or was not found."""
     arm.inject(fault)
     try:
@@ -201,7 +205,7 @@ async def _with(arm: ArmStandIn, fault: Fault) -> Seen | None:
         arm.lift()
 
 
-def _passes_nothing_new(seen: Seen, clean: Seen) -> None:
+def _passes_nothing_new(seen: CollectedAudit, clean: CollectedAudit) -> None:
     new = {claim for claim in seen.claims() if claim[2] in PASSING} - clean.claims()
     assert new == set()
 

@@ -6,7 +6,7 @@ from hermetic.audit.model.findings import Verdict
 from testbed.azure.baseline import sealed_estate
 from testbed.azure.faults import Fault, Status
 from testbed.azure.server import ArmStandIn
-from tests.azure_collecting import Seen, audited
+from tests.azure_collecting import CollectedAudit, audited
 from tests.sampled_groups import AZURE_AUDITS
 
 pytestmark = AZURE_AUDITS
@@ -16,7 +16,7 @@ INTERFACES = f"{SITE.gpu_scale_set.rpartition('/')[2]}/networkInterfaces\\?"
 NOT_FOUND = Status(404, code="NotFound")
 
 
-async def _audited(times: int | None) -> tuple[Seen, Fault]:
+async def _audited(times: int | None) -> tuple[CollectedAudit, Fault]:
     fault = Fault(NOT_FOUND, INTERFACES, times=times)
     with ArmStandIn(sealed_estate(), faults=[fault]) as arm:
         return await audited(arm), fault

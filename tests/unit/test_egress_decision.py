@@ -101,13 +101,13 @@ TABLE: list[tuple[str, Callable[[], FakeAzure], bool | None, Egress]] = [
 def test_whether_a_packet_leaves(azure: Callable[[], FakeAzure], is_reported: bool | None, egress: Egress) -> None:
     decision = decided(azure(), is_reported)
     assert decision.egress is egress
-    assert bool(decision.ways) is (egress in {Egress.OPEN, Egress.MASKED})
+    assert bool(decision.paths) is (egress in {Egress.OPEN, Egress.MASKED})
     assert bool(decision.masks) is (egress is Egress.MASKED)
 
 
 def test_every_way_is_drawn() -> None:
     azure = unmasked().change(NODES, natGateway=NAT, defaultOutboundAccess=None)
-    assert tuple(map(written, decided(azure, is_reported=True).ways)) == (
+    assert tuple(map(written, decided(azure, is_reported=True).paths)) == (
         "subnet nodes -> nat gateway out -> internet",
         "subnet nodes -> default outbound -> internet",
     )

@@ -9,10 +9,10 @@ import pytest
 from hermetic.audit.estate.azure.security_groups import SecurityGroup, SecurityRule
 from hermetic.audit.estate.questions import Body
 from hermetic.audit.model.address_ranges import internet, is_public, network, networks, overlap, space, union, without
-from hermetic.audit.rules.nsg_rules import Ground, denies_tag, holes, reachable_through
+from hermetic.audit.rules.nsg_rules import RuleContext, denies_tag, holes, reachable_through
 from tests.audit_estates import default_rules, deny_internet, rule
 
-NODES = Ground(space(networks(["10.0.1.0/24"])), space(networks(["10.0.0.0/16"])), application_groups=frozenset())
+NODES = RuleContext(space(networks(["10.0.1.0/24"])), space(networks(["10.0.0.0/16"])), application_groups=frozenset())
 SHUT = deny_internet(4000)
 
 
@@ -22,8 +22,8 @@ def group(*rules: dict[str, Any]) -> tuple[SecurityRule, ...]:
     return SecurityGroup.read(Body({"id": "g", "properties": properties}, ())).rules
 
 
-def names(*rules: dict[str, Any], ground: Ground = NODES) -> list[str]:
-    return [hole.rule.name for hole in holes(group(*rules), ground)]
+def names(*rules: dict[str, Any], rule_context: RuleContext = NODES) -> list[str]:
+    return [hole.rule.name for hole in holes(group(*rules), rule_context)]
 
 
 # ---------------------------------------------------------------- address sets
@@ -205,27 +205,27 @@ def test_the_order_in_a_list_does_not_matter() -> None:
 
 
 def test_the_networks_tag_holds_the_internet_where_a_route_widens_it() -> None:
-    widened = Ground(NODES.sources, NODES.local, network_tag_leads_out=True)
+    widened = RuleContext(NODES.sources, NODES.local, network_tag_leads_out=True)
     allow = rule("a", 100, "Allow", "VirtualNetwork")
     openings = holes(group(allow, SHUT), widened)
     assert [(hole.rule.name, hole.through_the_network_tag) for hole in openings] == [("a", True)]
-    assert names(rule("a", 4050, "Allow", "VirtualNetwork"), SHUT, ground=widened) == []
-    assert "AllowVnetOutBound" in names(ground=widened)
+    assert names(rule("a", 4050, "Allow", "VirtualNetwork"), SHUT, rule_context=widened) == []
+    assert "AllowVnetOutBound" in names(rule_context=widened)
 
 
 def test_ipv6_counts_where_the_subnet_has_a_prefix() -> None:
     allow = rule("a", 100, "Allow", "::/0")
     assert names(allow, SHUT) == []
-    both = Ground(NODES.sources, NODES.local, has_v6=True)
-    assert names(allow, SHUT, ground=both) == ["a"]
-    assert names(rule("d", 100, "Deny", "0.0.0.0/0"), ground=both) == ["AllowInternetOutBound"]
-    assert names(rule("d", 100, "Deny", "0.0.0.0/0"), rule("e", 101, "Deny", "::/0"), ground=both) == []
+    both = RuleContext(NODES.sources, NODES.local, has_v6=True)
+    assert names(allow, SHUT, rule_context=both) == ["a"]
+    assert names(rule("d", 100, "Deny", "0.0.0.0/0"), rule_context=both) == ["AllowInternetOutBound"]
+    assert names(rule("d", 100, "Deny", "0.0.0.0/0"), rule("e", 101, "Deny", "::/0"), rule_context=both) == []
 
 
 def test_an_application_group_of_the_nodes_matches() -> None:
     allow = rule("a", 100, "Allow", "Internet", sourceAddressPrefix="", sourceApplicationSecurityGroups=[{"id": "X"}])
-    member = Ground(NODES.sources, NODES.local, application_groups=frozenset({"x"}))
-    assert names(allow, SHUT, ground=member) == ["a"]
+    member = RuleContext(NODES.sources, NODES.local, application_groups=frozenset({"x"}))
+    assert names(allow, SHUT, rule_context=member) == ["a"]
 
 
 # ---------------------------------------------------------------- two layers

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.egress.private_since import Basis, Since, Void, private_since, proven_since, statement
+from hermetic.audit.egress.private_since import Basis, Since, VoidProof, private_since, proven_since, statement
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Seen
+from hermetic.audit.estate.observation import Lookup
 from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.model.findings import Finding, Severity, Verdict
 from hermetic.audit.policy.declarations import AttestedPrivate, DeclaredPrivateSubnet, Policy
@@ -46,11 +46,11 @@ def stated(since: float, through: float | None = None) -> Policy:
     return Policy.model_validate({"subnetsPrivateSince": [statement_fields]})
 
 
-def known(azure: FakeAzure, policy: Policy) -> Since | Void | None:
-    answers: list[Since | Void | None] = []
+def known(azure: FakeAzure, policy: Policy) -> Since | VoidProof | None:
+    answers: list[Since | VoidProof | None] = []
 
     def judge(estate: Estate) -> None:
-        answers[:] = [private_since(estate, policy, Seen(NODES, None))]
+        answers[:] = [private_since(estate, policy, Lookup(NODES, None))]
 
     azure.settled(judge)
     return answers[0]
@@ -77,8 +77,8 @@ def test_the_log_is_held_against_the_attestation_before(
 ) -> None:
     privacy = known(logged(*writes), attested(since, seen))
     if expected is None:
-        assert isinstance(privacy, Void)
-        assert "write" in privacy.words
+        assert isinstance(privacy, VoidProof)
+        assert "write" in privacy.message
     else:
         assert isinstance(privacy, Since)
         assert (privacy.at, privacy.basis) == (ago(expected[0]), expected[1])
@@ -90,7 +90,7 @@ def test_the_log_is_held_against_the_attestation_before(
     "operation", [SUBNET_WRITE, VNET_WRITE, "Microsoft.Network/virtualNetworks/subnets/delete", "x/y"]
 )
 def test_any_operation_on_the_subnet_or_its_network_counts_as_a_write(resource: str, operation: str) -> None:
-    assert isinstance(known(logged(12, resource=resource, operation=operation), attested(48, 24)), Void)
+    assert isinstance(known(logged(12, resource=resource, operation=operation), attested(48, 24)), VoidProof)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_statement_holds_until_a_later_write_that_it_does_not_cover(
     writes: tuple[float, ...], since: float, through: float | None, holds: bool
 ) -> None:
     privacy = known(logged(*writes), stated(since, through))
-    assert isinstance(privacy, Since if holds else Void)
+    assert isinstance(privacy, Since if holds else VoidProof)
     if isinstance(privacy, Since):
         assert (privacy.at, privacy.basis) == (ago(since), Basis.POLICY)
 

@@ -14,7 +14,7 @@ from hermetic.audit.estate.probe.runs import ProbeRun
 from hermetic.audit.estate.questions import UnreadReason
 from hermetic.collect.probe.job import ProbedNode, ProbePods, job_name, probe_job, probed_nodes
 from hermetic.collect.probe.readings import expected_pods, read_round
-from hermetic.collect.probe.running import IMAGE_POLICY, Probing
+from hermetic.collect.probe.running import IMAGE_POLICY, ProbeRounds
 from hermetic.errors import Forbidden, NotFound, Rejected, ServerError
 from hermetic.kinds import JOB, NODE, POD
 from tests.fakes.clocks import HandClock
@@ -313,7 +313,7 @@ def at_once(monkeypatch):
 
 async def test_a_round_is_started_once_however_often_it_is_started():
     cluster = ClusterWithPods()
-    probing = Probing(cluster, PODS)
+    probing = ProbeRounds(cluster, PODS)
     for _ in range(3):
         assert await probing.start(RUN, [PROBED_NODE]) == {}
 
@@ -324,7 +324,7 @@ async def test_a_round_is_started_once_however_often_it_is_started():
 @pytest.mark.usefixtures("at_once")
 async def test_a_whole_round_waits_for_every_pod():
     cluster = ClusterWithPods(answers_after=3)
-    probing = Probing(cluster, PODS)
+    probing = ProbeRounds(cluster, PODS)
     answer = await probing.whole_round(RUN, probed_nodes(await probing.nodes()), HandClock(step=60), patience=600)
 
     assert (len(answer.bodies), answer.problem) == (2, None)
@@ -332,7 +332,7 @@ async def test_a_whole_round_waits_for_every_pod():
 
 @pytest.mark.usefixtures("at_once")
 async def test_patience_ends():
-    answer = await Probing(ClusterWithPods(answers_after=10**6), PODS).whole_round(
+    answer = await ProbeRounds(ClusterWithPods(answers_after=10**6), PODS).whole_round(
         RUN, [PROBED_NODE], HandClock(step=60), patience=300
     )
 
@@ -342,7 +342,7 @@ async def test_patience_ends():
 @pytest.mark.parametrize("refusal", [Forbidden("quota", status=403), NotFound("no namespace", status=404)])
 async def test_a_vantage_that_is_refused_is_missing_and_named(refusal):
     cluster = ClusterWithPods(refuses=refusal)
-    answer = await Probing(cluster, PODS).whole_round(RUN, [PROBED_NODE], HandClock(step=60))
+    answer = await ProbeRounds(cluster, PODS).whole_round(RUN, [PROBED_NODE], HandClock(step=60))
 
     assert len(answer.bodies) == 1
     assert answer.problem is not None
@@ -350,7 +350,7 @@ async def test_a_vantage_that_is_refused_is_missing_and_named(refusal):
 
 
 async def test_a_job_that_failed_without_a_pod_hints_at_who_kept_it_out():
-    answer = await Probing(ClusterWithPods(fails=True), PODS).whole_round(RUN, [PROBED_NODE], HandClock(step=60))
+    answer = await ProbeRounds(ClusterWithPods(fails=True), PODS).whole_round(RUN, [PROBED_NODE], HandClock(step=60))
 
     assert answer.problem is not None
     assert "no pod was let in" in answer.problem.detail
@@ -358,7 +358,7 @@ async def test_a_job_that_failed_without_a_pod_hints_at_who_kept_it_out():
 
 async def test_pod_whose_job_was_removed_is_not_awaited():
     cluster = ClusterWithPods()
-    probing = Probing(cluster, PODS)
+    probing = ProbeRounds(cluster, PODS)
     await probing.start(RUN, [PROBED_NODE])
     for name in list(cluster.jobs)[:1]:
         del cluster.jobs[name]
@@ -371,7 +371,7 @@ async def test_pod_whose_job_was_removed_is_not_awaited():
 
 async def test_pod_whose_node_was_removed_is_not_awaited():
     cluster = ClusterWithPods(answers_after=10**6)
-    probing = Probing(cluster, PODS)
+    probing = ProbeRounds(cluster, PODS)
     await probing.start(RUN, [PROBED_NODE])
     assert len((await probing.read(RUN, [PROBED_NODE])).awaited) == 2
     cluster.nodes = ["gpu-01"]
@@ -384,7 +384,7 @@ async def test_pod_whose_node_was_removed_is_not_awaited():
 
 async def test_answer_of_a_node_that_was_removed_since_counts():
     cluster = ClusterWithPods()
-    probing = Probing(cluster, PODS)
+    probing = ProbeRounds(cluster, PODS)
     await probing.start(RUN, [PROBED_NODE])
     cluster.nodes = []
 
@@ -393,14 +393,14 @@ async def test_answer_of_a_node_that_was_removed_since_counts():
 
 async def test_what_may_pass_by_itself_is_for_the_caller():
     with pytest.raises(ServerError):
-        await Probing(ClusterWithPods(refuses=ServerError("ill", status=503)), PODS).start(RUN, [PROBED_NODE])
+        await ProbeRounds(ClusterWithPods(refuses=ServerError("ill", status=503)), PODS).start(RUN, [PROBED_NODE])
 
 
 async def test_an_image_that_the_api_server_does_not_know_yet_is_tried_again():
     """Its copy of the EgressAudit may be behind: what the policy says then is no answer of this round."""
     refusal = Rejected(f"ValidatingAdmissionPolicy '{IMAGE_POLICY}' denied request", status=422, reason="Invalid")
     with pytest.raises(Rejected):
-        await Probing(ClusterWithPods(refuses=refusal), PODS).start(RUN, [PROBED_NODE])
+        await ProbeRounds(ClusterWithPods(refuses=refusal), PODS).start(RUN, [PROBED_NODE])
 
 
 def test_a_probe_of_an_audit_is_marked_as_its_own():

@@ -134,7 +134,7 @@ def test_what_is_open_is_drawn_when_not_everything_can_be():
     assert len(drawing.boxes) == MOST_PLACES
     assert drawing.left_out == 62 - MOST_PLACES
     assert drawing.arrows[-1].link == NetworkLink("nodes", "internet", open=True)
-    assert {box.place.id for box in drawing.boxes if box.reached} == {"nodes", "internet"}
+    assert {box.network_place.id for box in drawing.boxes if box.reached} == {"nodes", "internet"}
 
 
 def test_of_two_links_between_the_same_places_the_open_one_is_drawn():
@@ -165,8 +165,8 @@ def test_parallel_paths_are_one_bundle_and_others_stay_apart():
     )
     drawn = drawn_paths(replace(a_failing_report(), findings=findings))
     bundles = bundles_of(drawn)
-    assert sorted(len(bundle.ways) for bundle in bundles) == [1, 1, 1, 2, 5]
-    assert sum(len(bundle.ways) for bundle in bundles) == len(drawn) == 10
+    assert sorted(len(bundle.paths) for bundle in bundles) == [1, 1, 1, 2, 5]
+    assert sum(len(bundle.paths) for bundle in bundles) == len(drawn) == 10
     assert {bundle.worst.state for bundle in bundles} == {"open", "masked"}
     assert [bundle.hops[1] for bundle in bundles if bundle.worst.inbound] == [
         (*hops("load balancer lb0"), *hops("load balancer lb1"))

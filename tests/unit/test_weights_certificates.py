@@ -49,7 +49,7 @@ def issued(
 def refusal(root: x509.Certificate, *chain: x509.Certificate) -> str | None:
     """Why a chain does not count; None where it does."""
     chain_result = key_of_chain([certificate.public_bytes(Encoding.DER) for certificate in chain], [root], NOW)
-    return f"{chain_result.reason.value}: {chain_result.found}" if isinstance(chain_result, WeightsFinding) else None
+    return f"{chain_result.reason.value}: {chain_result.observed}" if isinstance(chain_result, WeightsFinding) else None
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def test_a_staging_of_another_account_is_not_taken_up(
 ) -> None:
     copied_until(model, share / "llama", Options(SMALL), 60)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
-    assert staged(model, share / "llama").kept == 0
+    assert staged(model, share / "llama").bytes_kept == 0
     assert (tmp_path / "other" / "hermetic" / "staging.key").stat().st_mode & 0o777 == 0o600
 
 
@@ -150,4 +150,4 @@ def test_where_no_key_can_be_kept_a_model_is_staged_all_the_same(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/dev/null/state")
     copied_until(model, share / "llama", Options(SMALL), 60)
-    assert staged(model, share / "llama").kept == 0
+    assert staged(model, share / "llama").bytes_kept == 0

@@ -60,7 +60,7 @@ def failing(path: str, code: int, at: int = 0, times: int = 10**6) -> Callable[[
 def test_a_block_that_cannot_be_read_decides_nothing(model: Path, code: int) -> None:
     verified = found(model, failing(SHARD, code, at=2**17))
     assert reasons(verified) == [(WeightsReason.READ_FAILED, SHARD)]
-    assert errno.errorcode[code] in verified.findings[0].found
+    assert errno.errorcode[code] in verified.findings[0].observed
     assert verified.findings[0].reason.is_unknown
 
 
@@ -98,7 +98,7 @@ def test_a_share_that_is_too_slow_is_told_with_its_rate(model: Path) -> None:
     finally:
         done.set()
     assert [reason for reason, _ in reasons(verified)] == [WeightsReason.TOO_SLOW]
-    assert "MiB/s" in verified.findings[0].found
+    assert "MiB/s" in verified.findings[0].observed
 
 
 def replaced_by_link(path: Path) -> None:

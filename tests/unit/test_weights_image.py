@@ -132,7 +132,7 @@ def test_a_kill_while_the_image_is_completed_costs_no_copy(
         staged(model, tmp_path / "image", options)
     monkeypatch.setattr(layout, step, original)
     again = staged(model, tmp_path / "image", options)
-    assert (again.image, again.kept) == (expected.image, again.names.size)
+    assert (again.image, again.bytes_kept) == (expected.image, again.names.size)
 
 
 def test_the_model_is_put_on_a_base(model: Path, tmp_path: Path) -> None:

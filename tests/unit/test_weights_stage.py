@@ -234,7 +234,7 @@ def test_a_full_destination_is_told_and_taken_up(
     assert not (small_disk / "llama").exists()
     subprocess.run(["mount", "-o", "remount,size=16m", small_disk], check=True)
     result = staged(model, small_disk / "llama")
-    assert result.kept > 0
+    assert result.bytes_kept > 0
     assert without_manifest(small_disk / "llama") == contents(model)
 
 

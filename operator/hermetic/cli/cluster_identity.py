@@ -42,7 +42,7 @@ class DeclaredIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class Tie:
+class ServerIdentity:
     """Identity of an API server; None where none was available."""
 
     ca_fingerprint: str | None = None
@@ -73,7 +73,7 @@ async def _declared(api: KubeApi) -> DeclaredIdentity:
     return DeclaredIdentity(str(spec.get("cluster") or ""), _mapping(spec.get("probe")))
 
 
-async def tie_to(kubeconfig: str | None, context: str | None) -> Tie:
+async def tie_to(kubeconfig: str | None, context: str | None) -> ServerIdentity:
     """What binds an attestation to the API server of the kubeconfig.
 
     Without an API server it is unknown, and a note explains the consequence.
@@ -84,16 +84,16 @@ async def tie_to(kubeconfig: str | None, context: str | None) -> Tie:
         return not_tied(str(error))
 
 
-def not_tied(why: str) -> Tie:
+def not_tied(why: str) -> ServerIdentity:
     """An empty identity, with a note."""
     note(
         f"the attestation is not tied to an API server ({why}): an operator that knows its own will refuse it; "
         "sign where the kubeconfig of the cluster works"
     )
-    return Tie()
+    return ServerIdentity()
 
 
-async def _asked(kubeconfig: str | None, context: str | None) -> Tie:
+async def _asked(kubeconfig: str | None, context: str | None) -> ServerIdentity:
     from hermetic.kube.client import KubernetesApi
     from hermetic.kube.connection import find_connection
 
@@ -105,7 +105,7 @@ async def _asked(kubeconfig: str | None, context: str | None) -> Tie:
         namespace = await named(api, NAMESPACE, KUBE_SYSTEM)
         if namespace is None:
             raise ValueError(f"the namespace {KUBE_SYSTEM} does not exist")
-        return Tie(fingerprint, str(namespace["metadata"]["uid"]), await declared_in(api))
+        return ServerIdentity(fingerprint, str(namespace["metadata"]["uid"]), await declared_in(api))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from hermetic.api.kubernetes_yaml import Document, dump
-from hermetic.cli.exit_codes import Several
+from hermetic.cli.exit_codes import SeveralErrors
 from hermetic.cli.manifest_validation import validate
 from hermetic.cli.manifests import TypedManifest
 from hermetic.cli.options import common_options
@@ -99,4 +99,4 @@ def _refuse_invalid(conversion: Conversion) -> None:
     typed = TypedManifest("the manifest", Document(1, conversion.manifest), conversion.manifest)
     _, findings = validate([typed], namespace="default")
     if findings:
-        raise Several([finding.as_error() for finding in findings])
+        raise SeveralErrors([finding.as_error() for finding in findings])

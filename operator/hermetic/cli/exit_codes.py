@@ -26,7 +26,7 @@ OF_VERDICT = {"Pass": DONE, "Fail": FAILED, "Unknown": UNKNOWN}
 """By the verdict of an audit, or of a summary of audits."""
 
 
-class Several(HermeticError):
+class SeveralErrors(HermeticError):
     """Several errors at once; at least one."""
 
     def __init__(self, errors: Sequence[HermeticError]) -> None:
@@ -79,7 +79,7 @@ def _exit_code_of(command: Callable[[], Any]) -> int:
 
 def _report(error: HermeticError) -> int:
     """Prints every error; a fix that consecutive errors share is printed once. Returns the smallest exit code."""
-    errors = error.errors if isinstance(error, Several) else (error,)
+    errors = error.errors if isinstance(error, SeveralErrors) else (error,)
     for failure, following in zip(errors, (*errors[1:], None), strict=True):
         _print(failure, with_fix=following is None or following.fix != failure.fix)
     return min(exit_code(error) for error in errors)

@@ -18,7 +18,7 @@ from hermetic.api.reserved_flags import ENVIRONMENT, RESERVED_ENDINGS
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.audit.attestation.chain_findings import ChainFinding
 from hermetic.audit.attestation.refusals import Refusal
-from hermetic.cli.exit_codes import Several, exit_code_of
+from hermetic.cli.exit_codes import SeveralErrors, exit_code_of
 from hermetic.errors import HermeticError, ManifestInvalid
 from hermetic.signing.faults import EnvelopeFault
 
@@ -172,7 +172,7 @@ def _named(name: str, pages_by_name: Mapping[str, Page]) -> Page | None:
 
 
 def _tree(error: type[HermeticError]) -> Iterator[type[HermeticError]]:
-    if error is Several:
+    if error is SeveralErrors:
         return
     yield error
     for leaf in error.__subclasses__():

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hermetic.api.kubernetes_yaml import Document, NotReadable, YamlPosition, read_documents
-from hermetic.cli.exit_codes import Several
+from hermetic.cli.exit_codes import SeveralErrors
 from hermetic.cli.repository import SUFFIXES, Skipped, is_ours, walked
 from hermetic.cli.terminal import note
 from hermetic.errors import HermeticError, InputError, ManifestInvalid, ManifestUnreadable, Unreachable
@@ -29,7 +29,7 @@ class ManifestFinding:
 
     source: str
     message: str
-    place: YamlPosition | None = None
+    position: YamlPosition | None = None
     document: int = 0
     field: str = ""
     value: str = ""
@@ -39,7 +39,7 @@ class ManifestFinding:
 
     def as_error(self) -> HermeticError:
         """One line: place (in the form of compilers, for editors), field, value, what is accepted."""
-        where = self.source if self.place is None else f"{self.source}:{self.place}"
+        where = self.source if self.position is None else f"{self.source}:{self.position}"
         field = "" if self.reason else self.field  # messages of gates name it
         parts = (where, self.reason, field, self.value, self.message)
         return self.kind(": ".join(part for part in parts if part), fix=self.fix)
@@ -95,7 +95,7 @@ class ManifestsRead:
         rank = {source: number for number, source in enumerate(self.sources)}
 
         def order(finding: ManifestFinding) -> tuple[int, int, int]:
-            position = finding.place or YamlPosition(0, 0)
+            position = finding.position or YamlPosition(0, 0)
             return (rank[finding.source], position.line, position.column)
 
         return sorted(self.findings, key=order)
@@ -103,7 +103,7 @@ class ManifestsRead:
     def raise_findings(self) -> None:
         """Raises all findings at once; does nothing without findings."""
         if self.findings:
-            raise Several([finding.as_error() for finding in self.in_reading_order()])
+            raise SeveralErrors([finding.as_error() for finding in self.in_reading_order()])
 
 
 def note_skipped(reading: ManifestsRead) -> None:

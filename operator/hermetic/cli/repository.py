@@ -38,7 +38,7 @@ class Skipped:
 
 
 @dataclass(slots=True)
-class Walk:
+class FolderContents:
     """Contents of a folder: texts that may be Hermetic's manifests, skipped files, number of other documents."""
 
     ours: dict[Path, str] = field(default_factory=dict)
@@ -47,9 +47,9 @@ class Walk:
     """Documents in files that name none of Hermetic's kinds."""
 
 
-def walked(folder: Path) -> Walk:
+def walked(folder: Path) -> FolderContents:
     """Every file below the folder with an ending of manifests. Raises InputError where there are too many."""
-    walk, partial = Walk(), dict[Path, Path]()
+    walk, partial = FolderContents(), dict[Path, Path]()
     for number, file in enumerate(_files(folder, walk.skipped)):
         if number == MOST_FILES:
             explanation = f"{folder}: holds more than {MOST_FILES} files that may be manifests"

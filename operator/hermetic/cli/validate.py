@@ -102,7 +102,7 @@ def _report(accepted: list[AcceptedManifest], reading: ManifestsRead) -> dict[st
 
 
 def _problem(finding: ManifestFinding) -> dict[str, Any]:
-    error, position = finding.as_error(), finding.place
+    error, position = finding.as_error(), finding.position
     return {
         "code": error.code,
         "file": finding.source,

@@ -44,7 +44,7 @@ def key_of_chain(
         leaf, *intermediates = [x509.load_der_x509_certificate(der) for der in chain]
         key = leaf.public_key()
     except (ValueError, UnsupportedAlgorithm):
-        return WeightsFinding(WeightsReason.CERTIFICATE_UNTRUSTED, "", found="a certificate that cannot be read")
+        return WeightsFinding(WeightsReason.CERTIFICATE_UNTRUSTED, "", observed="a certificate that cannot be read")
     for certificate in (leaf, *intermediates):
         if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
             valid = (
@@ -58,11 +58,11 @@ def key_of_chain(
         explanation = (
             "a certificate that may not sign: without digitalSignature, for other purposes, or no supported key"
         )
-        return WeightsFinding(WeightsReason.CERTIFICATE_UNTRUSTED, leaf.subject.rfc4514_string(), found=explanation)
+        return WeightsFinding(WeightsReason.CERTIFICATE_UNTRUSTED, leaf.subject.rfc4514_string(), observed=explanation)
     try:
         _verifier(roots, now).verify(leaf, intermediates)
     except verification.VerificationError as error:
-        return WeightsFinding(WeightsReason.CERTIFICATE_UNTRUSTED, leaf.subject.rfc4514_string(), found=str(error))
+        return WeightsFinding(WeightsReason.CERTIFICATE_UNTRUSTED, leaf.subject.rfc4514_string(), observed=str(error))
     return key, leaf.subject.rfc4514_string()
 
 

@@ -82,7 +82,7 @@ class Staged:
 
     root: str = ""
     names: NamesSummary = field(default_factory=lambda: NamesSummary(0, 0, ""))
-    kept: int = 0
+    bytes_kept: int = 0
     largest: int = 0
     facts: dict[str, Any] | None = None
     without_facts: str = ""
@@ -200,7 +200,7 @@ class Copy:
         destination = self._places.of(content)
         recorded_digest = self._journal.digest(content, span)
         if recorded_digest is not None and _is_there(destination):
-            self.result.kept += span[1] - span[0]
+            self.result.bytes_kept += span[1] - span[0]
             self._progress.read(span[1] - span[0])
             self._places.staged(content, span, is_new=False)
             return recorded_digest

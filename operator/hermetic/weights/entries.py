@@ -68,7 +68,7 @@ def key_of(path: str) -> Key:
     return tuple(path.split("/"))
 
 
-def place_of(name: str, method: str) -> tuple[Key, int]:
+def position_of(name: str, method: str) -> tuple[Key, int]:
     """The sort key of an entry with this name: a manifest by files may list a file whose name looks like a range."""
     matched = None if method == FILES else _RANGE.fullmatch(name)
     return (key_of(name), 0) if matched is None else (key_of(matched["path"]), int(matched["start"]))

@@ -16,24 +16,24 @@ _LONGEST_VALUE = 256
 
 @dataclass(frozen=True, slots=True)
 class WeightsFinding:
-    """One finding. `expected` and `found` are digests, sizes or text; "" where they do not apply."""
+    """One finding. `expected` and `observed` are digests, sizes or text; "" where they do not apply."""
 
     reason: WeightsReason
     file: str
     expected: str = ""
-    found: str = ""
+    observed: str = ""
 
     @property
     def message(self) -> str:
         """One line for people."""
         where = f"{one_line(self.file)}: " if self.file else ""
-        compared = f"expected {self.expected}, found {self.found}" if self.expected else self.found
+        compared = f"expected {self.expected}, found {self.observed}" if self.expected else self.observed
         return f"{self.reason.value}: {where}{one_line(compared)}"
 
     def as_json(self) -> dict[str, Any]:
         """The fields of the public JSON form."""
         return {
-            "reason": self.reason.value, "file": self.file, "expected": self.expected, "found": self.found,
+            "reason": self.reason.value, "file": self.file, "expected": self.expected, "found": self.observed,
         }  # fmt: skip
 
 

@@ -142,7 +142,7 @@ def _contents(source: Tree) -> Iterator[Item]:
     for item in copied_items(source):
         if any(part.startswith(_WHITEOUT) for part in item.path.split("/")):
             finding = WeightsFinding(
-                WeightsReason.NAME_REFUSED, item.path, found=f"in an image a name with '{_WHITEOUT}' deletes a file"
+                WeightsReason.NAME_REFUSED, item.path, observed=f"in an image a name with '{_WHITEOUT}' deletes a file"
             )
             raise WeightsStopped(finding)
         if (content := content_of(source, item)) is not None:

@@ -36,11 +36,11 @@ class Journal:
         self.remembers = False
         self._secret = staging_key()
         self.damaged = 0
-        self._known: dict[bytes, bytes] = {}
+        self._digests: dict[bytes, bytes] = {}
         self._lock = threading.Lock()
         self._descriptor = own_file(path, os.O_RDWR | os.O_APPEND)
         for name, start, end, identity, digest in self._lines():
-            self._known[_key(name, (start, end), identity)] = digest
+            self._digests[_key(name, (start, end), identity)] = digest
         if os.fstat(self._descriptor).st_size:
             os.write(self._descriptor, b"\n")  # ends an incomplete line
 
@@ -59,7 +59,7 @@ class Journal:
 
     def digest(self, item: Item, span: tuple[int, int]) -> bytes | None:
         """The digest of a range that is staged, of this same file; None where it is not."""
-        return self._known.get(_key(item.path, span, item.identity))
+        return self._digests.get(_key(item.path, span, item.identity))
 
     def add(self, item: Item, span: tuple[int, int], digest: bytes) -> None:
         """Records a range that is staged and synchronised."""
@@ -67,7 +67,7 @@ class Journal:
         line = b"%s %s\n" % (self._check(text), text)
         with self._lock:
             if self.remembers:
-                self._known[_key(item.path, span, item.identity)] = digest
+                self._digests[_key(item.path, span, item.identity)] = digest
             os.write(self._descriptor, line)
 
     def _check(self, text: bytes) -> bytes:

@@ -54,7 +54,7 @@ def refusal_of(
         return refusal
     if method != FILES and ":" in item.path:
         return WeightsFinding(
-            WeightsReason.NAME_REFUSED, item.path, found="a manifest by shards cannot list a ':'; use --method files"
+            WeightsReason.NAME_REFUSED, item.path, observed="a manifest by shards cannot list a ':'; use --method files"
         )
     if item.kind is EntryKind.LINK:
         if not links:
@@ -66,7 +66,7 @@ def refusal_of(
 
 def _refusal_of_kind(item: Item) -> WeightsFinding | None:
     if item.kind is EntryKind.REFUSED:
-        return WeightsFinding(WeightsReason.NAME_REFUSED, item.path, found=item.why)
+        return WeightsFinding(WeightsReason.NAME_REFUSED, item.path, observed=item.why)
     if item.kind is EntryKind.SPECIAL:
         return WeightsFinding(WeightsReason.SPECIAL_FILE, item.path, "a file", item.kind.value)
     return None

@@ -57,7 +57,7 @@ def sign_folder(
     except WeightsStopped as stopped:
         raise WeightsRefused([stopped.finding], f"{tree.root}: nothing was signed") from None
     except NotJsonError as error:
-        finding = WeightsFinding(WeightsReason.MANIFEST_INVALID, MANIFEST, found=str(error))
+        finding = WeightsFinding(WeightsReason.MANIFEST_INVALID, MANIFEST, observed=str(error))
         raise WeightsRefused([finding], f"{tree.root}: nothing was signed") from None
     finally:
         file.close()
@@ -86,7 +86,7 @@ def _is_another(header: Header, digest: str) -> WeightsFinding | None:
         return WeightsFinding(WeightsReason.NAMES_NOT_COVERED, NAMES, "an entry", "none")
     if uncovered_paths := set(header.serialization.ignore_paths) - NOT_LISTED:
         explanation = f"it leaves out {min(uncovered_paths)!r}, which the root digest does not cover"
-        return WeightsFinding(WeightsReason.MANIFEST_INVALID, MANIFEST, found=explanation)
+        return WeightsFinding(WeightsReason.MANIFEST_INVALID, MANIFEST, observed=explanation)
     return None
 
 

@@ -108,8 +108,8 @@ def in_time(run: Callable[[], Result], progress: Progress, stall: float, destina
         return within(Limits(stall=stall), progress, run)
     except WeightsStopped as stopped:
         progress.abandoned = True
-        answer, observed = stopped.finding.expected, stopped.finding.found
-        waiting = list(progress.asked.values())
+        answer, observed = stopped.finding.expected, stopped.finding.observed
+        waiting = list(progress.unanswered.values())
     fix = kept(partial_of(destination))
     if waiting:
         finding = WeightsFinding(WeightsReason.SHARE_HANGS, waiting[0], answer, observed)

@@ -20,7 +20,7 @@ from hermetic.weights.entries import (
     Serialization,
     entry,
     key_of,
-    place_of,
+    position_of,
 )
 from hermetic.weights.streamed_json import JsonStream, NotJsonError
 
@@ -139,7 +139,7 @@ class _Order:
 
     def add(self, name: str, digest: bytes) -> None:
         """The next entry."""
-        position = place_of(name, self._method)
+        position = position_of(name, self._method)
         self.is_ordered = self.is_ordered and position > self._previous
         self._previous = position
         if position == _NAMES_PLACE:

@@ -82,7 +82,7 @@ def verify(
         within(limits, job.progress, job.run, on_progress)
     except WeightsStopped as stopped:
         job.add(stopped.finding)
-    verified = job.found
+    verified = job.result
     verified.findings.sort(key=lambda finding: (finding.reason.is_unknown, key_of(finding.file)))
     verified.bytes, verified.seconds = job.progress.bytes_done, time.monotonic() - started
     return verified
@@ -110,7 +110,7 @@ class _Job:
     """One verification and its state."""
 
     def __init__(self, tree: Tree, trust: Trust, limits: Limits, signature: str, content: Content) -> None:
-        self.found = Verified()
+        self.result = Verified()
         self.progress = Progress()
         self._tree, self._trust, self._signature, self._content = tree, trust, signature, content
         self._threads = Limits(threads=limits.threads)
@@ -123,11 +123,11 @@ class _Job:
         with self._lock:
             if (key := f"{finding.reason}/{finding.file}") in self._wrong:
                 return
-            if len(self.found.findings) < MOST_FINDINGS:
+            if len(self.result.findings) < MOST_FINDINGS:
                 self._wrong.add(key)
-                self.found.findings.append(finding)
+                self.result.findings.append(finding)
             else:
-                self.found.omitted += 1
+                self.result.omitted += 1
 
     def run(self) -> None:
         """Runs all steps; raises WeightsStopped where it cannot continue."""
@@ -143,12 +143,12 @@ class _Job:
         try:
             self._read(WeightsStatement(file), path)
         except NotJsonError as error:
-            self.add(WeightsFinding(WeightsReason.MANIFEST_INVALID, path, found=str(error)))
+            self.add(WeightsFinding(WeightsReason.MANIFEST_INVALID, path, observed=str(error)))
         finally:
             file.close()
         # Each answer is a step: the files beside the weights are opened again, and many of them take their time.
         content = WatchedSource(self._tree, self.progress)
-        for finding in self._content(content) if self.found.is_right else ():
+        for finding in self._content(content) if self.result.is_right else ():
             self.add(finding)
 
     def _manifest_path(self) -> str | None:
@@ -161,11 +161,11 @@ class _Job:
             if (refusal := statement.unseal(self._trust)) is not None:
                 self.add(refusal)
                 return
-            self.found.signer = statement.signer
+            self.result.signer = statement.signer
         elif path != MANIFEST:
             statement.unsealed_without_trust()
         header = read_header(statement.pieces())
-        self.found.root = header.root
+        self.result.root = header.root
         if self._trust.digest and (another := mismatch(header, self._trust.digest, path)) is not None:
             self.add(another)
             return
@@ -201,8 +201,8 @@ class _Job:
         files = self._tasks(entries, left_out, header.serialization, set(names.empty) if names else set())
         tasks = in_turns(files, self._threads.width)
         work_through(tasks, self._check, self.progress, self._threads)
-        self.found.files = self._names.files
-        if names is not None and not self.found.findings:
+        self.result.files = self._names.files
+        if names is not None and not self.result.findings:
             finding = other_names(self._names.names(), names)
             if finding is not None:
                 self.add(finding)

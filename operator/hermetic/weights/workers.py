@@ -48,7 +48,7 @@ class Progress:
     steps: int = 0
     at: str = ""
     started: float = field(default_factory=time.monotonic)
-    asked: dict[int, str] = field(default_factory=dict)
+    unanswered: dict[int, str] = field(default_factory=dict)
     """Paths that the source of a staging has not answered about yet, by thread."""
     abandoned: bool = False
     """A time limit has passed: what still runs must not publish its result."""
@@ -68,11 +68,11 @@ class Progress:
     def asking(self, path: str) -> Iterator[None]:
         """While the source is asked about a path. The answer is a step."""
         thread = threading.get_ident()
-        self.asked[thread] = path
+        self.unanswered[thread] = path
         try:
             yield
         finally:
-            del self.asked[thread]
+            del self.unanswered[thread]
         self.steps += 1
 
 

@@ -15,14 +15,14 @@ Outcome = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PropertyIs:
-    """The rule that property `name` (of ARM) has the value `wanted`.
+    """The rule that property `name` (of ARM) has the value `required`.
 
     `absent_means` is what ARM assumes for an absent value. Any other string than these two is `unclear`: ARM's
     enumerations are open, and compared ignoring case.
     """
 
     name: str
-    wanted: str | bool
+    required: str | bool
     absent_means: str | bool
     fine: Outcome
     wrong: Outcome
@@ -30,10 +30,10 @@ class PropertyIs:
     paths: tuple[Path, ...] = ()
 
     def result(self, resource: str, observation: Observation, fact: Fact) -> CheckResult:
-        """Pass for the wanted value, Fail for the value of `absent_means`, Unknown for any other string."""
+        """Pass for the required value, Fail for the value of `absent_means`, Unknown for any other string."""
         is_absent = fact is None or fact == ""
         value = _spelt(self.absent_means if fact is None or fact == "" else fact)
-        if value.lower() == _spelt(self.wanted).lower():
+        if value.lower() == _spelt(self.required).lower():
             return passes(resource, self.fine[0], self.fine[1] or f"{self.name} is {value}", observation)
         if isinstance(fact, str) and value.lower() != _spelt(self.absent_means).lower():
             return unknown(

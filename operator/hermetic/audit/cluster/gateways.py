@@ -13,14 +13,14 @@ from hermetic.audit.estate.azure.routing import (
 )
 from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Listing, Seen, merged
+from hermetic.audit.estate.observation import Listing, Lookup, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.policy.declarations import Policy
 
 GATEWAY_SUBNET = "gatewaysubnet"
 
 
-def gateways_in(estate: Estate, network: Seen[VirtualNetwork]) -> Listing[VirtualNetworkGateway]:
+def gateways_in(estate: Estate, network: Lookup[VirtualNetwork]) -> Listing[VirtualNetworkGateway]:
     """The gateways of one network. A gateway is always in the subnet GatewaySubnet; without it there is none."""
     if network.value is None:
         return Listing(network.target, (), network.evidence, network.problem)
@@ -53,7 +53,7 @@ def _cut(estate: Estate, network: str, subnet_ids: list[str]) -> Problem | None:
     return Problem(UnreadReason.UNREADABLE, f"{network}: the answer leaves out its subnet {name_of(absent)}")
 
 
-def connections_of(estate: Estate, gateway: VirtualNetworkGateway) -> Listing[Seen[VirtualNetworkGatewayConnection]]:
+def connections_of(estate: Estate, gateway: VirtualNetworkGateway) -> Listing[Lookup[VirtualNetworkGatewayConnection]]:
     """Its connections, each read by id (lists omit the status), found by the gateway's list and by resource group."""
     own = estate.every(GatewayConnection, gateway.id)
     groups = {group_id.lower(): group_id for group_id in (*groups_of(estate), group_of(gateway.id))}
@@ -68,7 +68,7 @@ def connections_of(estate: Estate, gateway: VirtualNetworkGateway) -> Listing[Se
     return Listing(gateway.id, connections, (*own.evidence, *listed.evidence), own.problem or listed.problem)
 
 
-def distant_networks(estate: Estate, policy: Policy, network: str) -> list[Seen[VirtualNetwork]]:
+def distant_networks(estate: Estate, policy: Policy, network: str) -> list[Lookup[VirtualNetwork]]:
     """Networks whose gateway this network uses through a peering; a hub's own is left out: its routes are the hub's."""
     hubs = hub_of_each_peering(estate, policy)
     return [

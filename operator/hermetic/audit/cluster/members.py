@@ -26,7 +26,7 @@ from hermetic.audit.estate.azure.vnet import (
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.kubernetes.nodes import AksNodeClass
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
-from hermetic.audit.estate.observation import Listing, Missing, Observation, Seen, merged, missing, unreadable
+from hermetic.audit.estate.observation import Listing, Lookup, Missing, Observation, merged, missing, unreadable
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.policy.declarations import Policy
@@ -44,7 +44,7 @@ class ScopedSubnet:
 
     id: str
     roles: frozenset[str]
-    observation: Seen[Subnet]
+    observation: Lookup[Subnet]
 
     @property
     def is_for_the_api_server_only(self) -> bool:
@@ -65,7 +65,7 @@ class ScopedSubnet:
             return False
 
 
-def cluster_of(estate: Estate) -> Seen[ManagedCluster]:
+def cluster_of(estate: Estate) -> Lookup[ManagedCluster]:
     return estate.one(ManagedCluster, estate.cluster)
 
 
@@ -294,7 +294,7 @@ def network_ids_of(estate: Estate) -> tuple[str, ...]:
     return tuple(sorted({parent_of(subnet.id).lower(): parent_of(subnet.id) for subnet in subnets}.values()))
 
 
-def networks_of(estate: Estate) -> tuple[Seen[VirtualNetwork], ...]:
+def networks_of(estate: Estate) -> tuple[Lookup[VirtualNetwork], ...]:
     return tuple(estate.one(VirtualNetwork, network_id) for network_id in network_ids_of(estate))
 
 

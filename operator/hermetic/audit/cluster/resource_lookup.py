@@ -18,7 +18,7 @@ from hermetic.audit.estate.arm_ids import is_below, is_in
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.azure.vnet import NetworkInterface, NicFields, ScaleSet
 from hermetic.audit.estate.estate import Estate, derived
-from hermetic.audit.estate.observation import Listing, Observation, Seen, merged, unreadable
+from hermetic.audit.estate.observation import Listing, Lookup, Observation, merged, unreadable
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.policy.declarations import Policy
@@ -102,7 +102,7 @@ def each_of(items: Iterable[T], read: Callable[[T], Iterable[V]], damaged: list[
         yield from values
 
 
-def security_group(estate: Estate, group: str) -> Seen[SecurityGroup]:
+def security_group(estate: Estate, group: str) -> Lookup[SecurityGroup]:
     """A security group by its id. Where the answer has no list of its own rules, the group counts as not read.
 
     Azure answers an empty list where a group has no rule of its own (Network Security Groups - Get), so its default
@@ -112,9 +112,9 @@ def security_group(estate: Estate, group: str) -> Seen[SecurityGroup]:
     if observation.value is None or observation.value.is_damaged or observation.value.security_rules is not None:
         return observation
     problem = Problem(UnreadReason.UNREADABLE, f"{group}: the answer has no list of rules")
-    return Seen(observation.target, None, observation.evidence, problem)
+    return Lookup(observation.target, None, observation.evidence, problem)
 
 
-def values_of(observations: Iterable[Seen[T]]) -> Iterator[T]:
+def values_of(observations: Iterable[Lookup[T]]) -> Iterator[T]:
     """The values of the resources that were read."""
     return (observation.value for observation in observations if observation.value is not None)

@@ -39,10 +39,10 @@ class Egress(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`ways` are paths hop by hop, `masks` describes what stops all of them today."""
+    """`paths` go hop by hop, `masks` describes what stops all of them today."""
 
     egress: Egress
-    ways: tuple[Path, ...] = ()
+    paths: tuple[Path, ...] = ()
     masks: tuple[str, ...] = ()
 
 
@@ -55,7 +55,7 @@ def internet_egress(estate: Estate, policy: Policy, nic: NicFields, reported: bo
     decisions = [_in_subnet(estate, methods, nic, reported, around) for around in _around(estate, nic)]
     if not decisions:
         return Decision(Egress.UNSURE)
-    paths = tuple(dict.fromkeys(path for decision in decisions for path in decision.ways))
+    paths = tuple(dict.fromkeys(path for decision in decisions for path in decision.paths))
     worst = min((decision.egress for decision in decisions), key=tuple(Egress).index)
     if worst is Egress.CLOSED and any(decision.egress is Egress.UNSURE for decision in decisions):
         worst = Egress.UNSURE
@@ -99,7 +99,7 @@ def _by_method(methods: Methods, around: SubnetContext) -> Iterator[Path]:
 
 
 def _by_route(around: SubnetContext) -> Iterator[Path]:
-    for outbound_route in around.ways:
+    for outbound_route in around.outbound_routes:
         if outbound_route.leads_on:
             yield path_of(hops.subnet(around.subnet.name), *outbound_route.path)
 

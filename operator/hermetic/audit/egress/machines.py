@@ -20,12 +20,12 @@ from hermetic.audit.estate.azure.balancing import NatGateway, ScaleSetPublicAddr
 from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.azure.vnet import ModelNic, NetworkInterface, NicFields, ScaleSet, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate, derived
-from hermetic.audit.estate.observation import Listing, Observation, Seen, missing
+from hermetic.audit.estate.observation import Listing, Lookup, Observation, missing
 from hermetic.audit.model.address_ranges import networks
 from hermetic.audit.model.hops import DEFAULT_OUTBOUND, PUBLIC_IP, Path, path_of
 from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.firewall import declared_addresses, leads_to_the_firewall
-from hermetic.audit.rules.routes import NextHopKind, OutboundRoute, public_ways
+from hermetic.audit.rules.routes import NextHopKind, OutboundRoute, public_routes
 from hermetic.audit.rules.subnet_context import local_space
 from hermetic.audit.scope.balancers import Members, gateway_pools_named_by, pools_named_by
 from hermetic.audit.scope.reachable_networks import throughout
@@ -289,7 +289,7 @@ def _given(
     estate: Estate,
     policy: Policy,
     subnet: Subnet,
-    network: Seen[VirtualNetwork],
+    network: Lookup[VirtualNetwork],
     rules: list[RulesOf],
     observations: list[Observation],
 ) -> Iterator[Path]:
@@ -318,7 +318,7 @@ def _routed(
         observations.append(missing(f"{table.target}: the answer has no list of routes"))
     # Where the declared firewall was not seen, a default route to an appliance is taken for one that leads to it.
     unseen = any(observation.problem is not None for observation in firewall)
-    for outbound_route in public_ways(routes, local_space(estate, subnet_id)):
+    for outbound_route in public_routes(routes, local_space(estate, subnet_id)):
         if outbound_route.leads_on and not (
             _may_lead_to_it(outbound_route) if unseen else leads_to_the_firewall(outbound_route, addresses)
         ):

@@ -18,7 +18,7 @@ def masks_of(around: SubnetContext) -> tuple[str, ...]:
 
 
 def _masks(around: SubnetContext) -> Iterator[str]:
-    if around.drops(4) and (around.drops(6) or not around.ground.has_v6):
+    if around.drops(4) and (around.drops(6) or not around.rule_context.has_v6):
         table = around.table
         yield f"the route 0.0.0.0/0 -> None in {name_of(table.target) if table else ''}"
     if around.is_sealed_by_rules():

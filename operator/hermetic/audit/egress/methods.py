@@ -44,13 +44,13 @@ class Method:
     id: str
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Kind and name, for a message."""
         return f"{self.kind} {name_of(self.id)}".rstrip()
 
     @property
     def hop(self) -> Hop:
-        return Hop(_PLACES[self.kind], self.words)
+        return Hop(_PLACES[self.kind], self.description)
 
 
 _PLACES = {

@@ -29,7 +29,7 @@ from hermetic.audit.estate.azure.activity import ActivityLog
 from hermetic.audit.estate.azure.machines import ScaleSetInstance, VirtualMachine
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSetNic, Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, ObservedDocument, Seen, missing
+from hermetic.audit.estate.observation import Lookup, Observation, ObservedDocument, missing
 from hermetic.audit.model.findings import Evidence
 from hermetic.audit.policy.declarations import AttestedPrivate, DeclaredPrivateSubnet, Policy
 
@@ -93,19 +93,19 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """The moment since when a subnet is known to have been private; `words` name the evidence."""
+    """The moment since when a subnet is known to have been private; `message` names the evidence."""
 
     at: datetime
     basis: Basis
-    words: str
+    message: str
     observations: tuple[Observation, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Void:
+class VoidProof:
     """The evidence for a moment is void, because of a later write."""
 
-    words: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +118,12 @@ class _Log:
     observation: Observation
 
 
-def is_private(subnet: Seen[Subnet]) -> bool:
+def is_private(subnet: Lookup[Subnet]) -> bool:
     """Whether the subnet is private now. Raises FactDamaged where the field cannot be read."""
     return subnet.value is not None and subnet.problem is None and subnet.value.default_outbound_access is False
 
 
-def private_since(estate: Estate, policy: Policy, subnet: Seen[Subnet]) -> Since | Void | None:
+def private_since(estate: Estate, policy: Policy, subnet: Lookup[Subnet]) -> Since | VoidProof | None:
     """The moment since when this subnet, which is private now, is known to be so; None without evidence.
 
     The earliest moment of attestation and statement; on a tie the attestation. Raises FactDamaged for a log with
@@ -136,19 +136,19 @@ def private_since(estate: Estate, policy: Policy, subnet: Seen[Subnet]) -> Since
     return next((candidate for candidate in (proven, stated) if candidate is not None), None)
 
 
-def proven_since(estate: Estate, policy: Policy, subnet_id: str) -> Since | Void | None:
+def proven_since(estate: Estate, policy: Policy, subnet_id: str) -> Since | VoidProof | None:
     """By the previous attestation, combined with the activity log."""
     attested = policy.attested(subnet_id)
     return None if attested is None else _proven(attested, _log(estate, subnet_id))
 
 
-def stated_since(estate: Estate, policy: Policy, subnet_id: str) -> Since | Void | None:
+def stated_since(estate: Estate, policy: Policy, subnet_id: str) -> Since | VoidProof | None:
     """By the policy file; void where the activity log shows a later write that the statement does not cover."""
     stated = policy.private_since(subnet_id)
     return None if stated is None else _stated(stated, _log(estate, subnet_id))
 
 
-def _proven(attested: AttestedPrivate, log: _Log | None) -> Since | Void:
+def _proven(attested: AttestedPrivate, log: _Log | None) -> Since | VoidProof:
     evidence = Evidence(
         f"attestation {attested.digest}: {attested.subnet} private since {timestamp(attested.since)}, "
         f"seen at {timestamp(attested.seen_at)}",
@@ -160,11 +160,15 @@ def _proven(attested: AttestedPrivate, log: _Log | None) -> Since | Void:
     return as_attested if log is None else _held_against(log, attested, as_attested, document)
 
 
-def _held_against(log: _Log, attested: AttestedPrivate, as_attested: Since, document: ObservedDocument) -> Since | Void:
+def _held_against(
+    log: _Log, attested: AttestedPrivate, as_attested: Since, document: ObservedDocument
+) -> Since | VoidProof:
     """The subnet was observed between `seen_from` and `seen_at`; a write in between may be later than that."""
     written, is_old_enough = log.last_write, attested.seen_at <= log.horizon
     if written is not None and (written > attested.seen_from or (written > attested.since and not is_old_enough)):
-        return Void(f"the activity log shows a write at {timestamp(written)}, after it was last seen to be private")
+        return VoidProof(
+            f"the activity log shows a write at {timestamp(written)}, after it was last seen to be private"
+        )
     if not is_old_enough or (written is None and attested.since <= log.start):
         return replace(as_attested, observations=(document, log.observation))
     at = written if written is not None else log.start
@@ -181,11 +185,13 @@ def statement(stated: DeclaredPrivateSubnet) -> Evidence:
     return Evidence(f"policy subnetsPrivateSince: {stated.subnet} since {at}, stated by {stated.stated_by}")
 
 
-def _stated(stated: DeclaredPrivateSubnet, log: _Log | None) -> Since | Void:
+def _stated(stated: DeclaredPrivateSubnet, log: _Log | None) -> Since | VoidProof:
     covered = stated.through or stated.since
     if log is not None and log.last_write is not None and log.last_write > covered:
         since, at = timestamp(stated.since), timestamp(log.last_write)
-        return Void(f"{stated.stated_by} states it since {since}, and the activity log shows a later write at {at}")
+        return VoidProof(
+            f"{stated.stated_by} states it since {since}, and the activity log shows a later write at {at}"
+        )
     at = timestamp(stated.since)
     description = f"since {at}, stated by {stated.stated_by} in the policy (a statement, not a measurement)"
     observations: tuple[Observation, ...] = (

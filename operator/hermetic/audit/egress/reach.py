@@ -12,10 +12,10 @@ from hermetic.audit.estate.arm_ids import parent_of, same_id
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.azure.vnet import Peering, Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen, missing
+from hermetic.audit.estate.observation import Lookup, Observation, missing
 from hermetic.audit.model.address_ranges import networks
 from hermetic.audit.rules.network_manager import overrides_groups
-from hermetic.audit.rules.nsg_reachability import Trip, stops_all
+from hermetic.audit.rules.nsg_reachability import Traffic, stops_all
 from hermetic.audit.rules.nsg_rules import Direction
 
 
@@ -46,7 +46,7 @@ class _Layer:
     """A security group on the way, and the network whose admin rules are evaluated before it."""
 
     direction: Direction
-    group: Seen[SecurityGroup]
+    group: Lookup[SecurityGroup]
     network: str
 
 
@@ -54,7 +54,7 @@ class _Layer:
 class Senders:
     """Subnets that packets come from. `by_their_rules`: whether the security groups there are known to see `to`."""
 
-    subnets: tuple[tuple[str, Seen[Subnet]], ...]
+    subnets: tuple[tuple[str, Lookup[Subnet]], ...]
     by_their_rules: bool = True
 
 
@@ -89,12 +89,12 @@ def _reach(estate: Estate, to: Destination, senders: Senders) -> tuple[Reach, tu
     for subnet_id, subnet in senders.subnets:
         own = _own_layers(estate, subnet_id, subnet) if senders.by_their_rules else []
         observations += [subnet, *(layer.group for layer in own)]
-        trip, ends = _trip(subnet, to, homes), (parent_of(subnet_id), _network_of(to))
-        reaches.add(_between(estate, trip, ends, (*own, *theirs), observations, unseen=subnet.value is None))
+        traffic, ends = _traffic(subnet, to, homes), (parent_of(subnet_id), _network_of(to))
+        reaches.add(_between(estate, traffic, ends, (*own, *theirs), observations, unseen=subnet.value is None))
     return most_open(reaches), tuple(observations)
 
 
-def _layers_of(estate: Estate, to: Destination, homes: list[Seen[Subnet]]) -> list[_Layer]:
+def _layers_of(estate: Estate, to: Destination, homes: list[Lookup[Subnet]]) -> list[_Layer]:
     # With several subnets, one that lets packets in suffices, so no single subnet's group is certain to apply.
     of_subnets = [_group_of(home) for home in homes if len(homes) == 1 and to.obeys_its_subnet]
     network = _network_of(to)
@@ -102,7 +102,7 @@ def _layers_of(estate: Estate, to: Destination, homes: list[Seen[Subnet]]) -> li
     return [_Layer("inbound", security_group(estate, group_id), network) for group_id in groups]
 
 
-def _own_layers(estate: Estate, subnet_id: str, subnet: Seen[Subnet]) -> list[_Layer]:
+def _own_layers(estate: Estate, subnet_id: str, subnet: Lookup[Subnet]) -> list[_Layer]:
     group = _group_of(subnet)
     return [_Layer("outbound", security_group(estate, group), parent_of(subnet_id))] if group else []
 
@@ -122,7 +122,7 @@ def most_open(reaches: Iterable[Reach]) -> Reach:
 
 def _between(
     estate: Estate,
-    trip: Trip,
+    traffic: Traffic,
     ends: tuple[str, str],
     layers: Iterable[_Layer],
     observations: list[Observation],
@@ -134,16 +134,16 @@ def _between(
         group = layer.group.value
         far = ends[1] if layer.direction == "outbound" else ends[0]
         joined, peerings = _is_in_the_tag(estate, layer.network, far)
-        strictly = replace(trip, tag_covers_far_end=joined is True)
+        strictly = replace(traffic, tag_covers_far_end=joined is True)
         if group is None:
             unseen = True
         elif stops_all(group.rules, layer.direction, strictly):
-            is_overridden, rests_on = overrides_groups(estate, layer.network, layer.direction, trip)
+            is_overridden, rests_on = overrides_groups(estate, layer.network, layer.direction, traffic)
             if not is_overridden:
                 # where the tag is unknown, the rules stop every packet without it
                 observations += (*rests_on, *(peerings if joined is not None else ()))
                 return Reach.SHUT
-        elif joined is None and stops_all(group.rules, layer.direction, replace(trip, tag_covers_far_end=True)):
+        elif joined is None and stops_all(group.rules, layer.direction, replace(traffic, tag_covers_far_end=True)):
             observations += peerings
             unseen = True
     return Reach.UNSEEN if unseen else Reach.OPEN
@@ -189,12 +189,12 @@ def _network_of(to: Destination) -> str:
     return parent_of(to.subnet_ids[0]) if to.subnet_ids else ""
 
 
-def _trip(subnet: Seen[Subnet], to: Destination, homes: list[Seen[Subnet]]) -> Trip:
+def _traffic(subnet: Lookup[Subnet], to: Destination, homes: list[Lookup[Subnet]]) -> Traffic:
     home = [prefix for home_subnet in homes if home_subnet.value is not None for prefix in home_subnet.value.prefixes]
     sources = networks(subnet.value.prefixes) if subnet.value is not None else ()
-    return Trip(sources, networks(to.addresses or home), tag_covers_far_end=False)
+    return Traffic(sources, networks(to.addresses or home), tag_covers_far_end=False)
 
 
-def _group_of(subnet: Seen[Subnet]) -> str:
+def _group_of(subnet: Lookup[Subnet]) -> str:
     group = subnet.value.network_security_group if subnet.value is not None else None
     return group.id if group is not None else ""

@@ -17,7 +17,7 @@ from hermetic.audit.estate.arm_ids import name_of, parent_of
 from hermetic.audit.estate.azure.routing import LearnedRoute, LearnedRoutes, RouteTable, VirtualNetworkGateway
 from hermetic.audit.estate.azure.vnet import Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Missing, Observation, Seen, missing
+from hermetic.audit.estate.observation import Lookup, Missing, Observation, missing
 from hermetic.audit.model import hops
 from hermetic.audit.model.address_ranges import Space, is_public, networks, space, union, without
 from hermetic.audit.model.address_ranges import network as prefix_of
@@ -25,16 +25,16 @@ from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import SERVICE_ENDPOINT, Path, path_of
 from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.network_manager import rules_past_groups
-from hermetic.audit.rules.nsg_rules import Ground, denies_tag, holes, reachable_through
+from hermetic.audit.rules.nsg_rules import RuleContext, denies_tag, holes, reachable_through
 from hermetic.audit.rules.prefix_sets import prefix_sets
-from hermetic.audit.rules.routes import NextHopKind, public_ways
+from hermetic.audit.rules.routes import NextHopKind, public_routes
 from hermetic.audit.rules.subnet_context import network_space, widens_the_network_tag
 
 ROUTE_SERVER_SUBNET = "routeserversubnet"
 
 
 def learned_ways(
-    estate: Estate, policy: Policy, subnet: Subnet, network: Seen[VirtualNetwork], observations: list[Observation]
+    estate: Estate, policy: Policy, subnet: Subnet, network: Lookup[VirtualNetwork], observations: list[Observation]
 ) -> Iterator[Path]:
     """Default and public routes that gateways and virtual hubs propagate to the subnet, unless its table refuses."""
     table = _table(estate, subnet)
@@ -55,7 +55,7 @@ def learned_ways(
             yield path_of(hops.peer(f"virtual hub {hub_connection.hub.name}"), "its default route")
 
 
-def _route_servers_in(home: Seen[VirtualNetwork]) -> Iterator[Observation]:
+def _route_servers_in(home: Lookup[VirtualNetwork]) -> Iterator[Observation]:
     """What is missing where a network has a route server: peers that use its gateways learn from it as well.
 
     learn.microsoft.com/azure/virtual-network/virtual-network-manage-peering: a peering that uses remote gateways uses
@@ -87,7 +87,7 @@ def endpoint_ways(estate: Estate, policy: Policy, subnet: Subnet, observations: 
     if reach is not None and reach.severity is None:
         observations += reach.observations
     elif reach is not None and reach.severity is not Severity.MEDIUM:
-        yield path_of(SERVICE_ENDPOINT, hops.storage(f"storage ({reach.words})"))
+        yield path_of(SERVICE_ENDPOINT, hops.storage(f"storage ({reach.message})"))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -118,10 +118,10 @@ def storage_ways(estate: Estate, subnet: Subnet, interface: RulesOf, observation
     read = [group.value.rules for group in groups if group.value is not None]
     sets, of_sets = prefix_sets(estate, (group.value for group in groups if group.value is not None))
     observations += of_sets
-    ground = Ground(space(prefixes), local, has_v6, leads_out, frozenset(interface.application_groups), sets)
+    rule_context = RuleContext(space(prefixes), local, has_v6, leads_out, frozenset(interface.application_groups), sets)
     here = hops.storage("same-region storage of any account")
-    is_denied = any(denies_tag(rules, "Storage", ground) for rules in read)
-    if is_denied or not reachable_through([holes(rules, ground) for rules in read], ground):
+    is_denied = any(denies_tag(rules, "Storage", rule_context) for rules in read)
+    if is_denied or not reachable_through([holes(rules, rule_context) for rules in read], rule_context):
         rules, rests_on = rules_past_groups(estate, parent_of(subnet.id), network_tag_leads_out=leads_out)
         observations += rests_on
         yield from (path_of(f"admin rule {name_of(rule.id or 'not named')}", here) for rule in rules)
@@ -129,32 +129,32 @@ def storage_ways(estate: Estate, subnet: Subnet, interface: RulesOf, observation
         yield path_of(here)
 
 
-def _table(estate: Estate, subnet: Subnet) -> Seen[RouteTable] | None:
+def _table(estate: Estate, subnet: Subnet) -> Lookup[RouteTable] | None:
     return estate.one(RouteTable, subnet.route_table.id) if subnet.route_table is not None else None
 
 
-def _drops_all(table: Seen[RouteTable], local: Space) -> bool:
+def _drops_all(table: Lookup[RouteTable], local: Space) -> bool:
     """Whether the IPv4 default route leads to nowhere, and no public prefix or service tag has another route."""
-    routes = public_ways(table.value.routes if table.value is not None else None, local)
+    routes = public_routes(table.value.routes if table.value is not None else None, local)
     drops = [route.hop is NextHopKind.DROPPED for route in routes]
     return any(route.is_default and route.prefix is not None and route.prefix.version == 4 for route in routes) and all(
         drops
     )
 
 
-def learned_routes(learned: Seen[LearnedRoutes]) -> list[LearnedRoute]:
+def learned_routes(learned: Lookup[LearnedRoutes]) -> list[LearnedRoute]:
     """The routes that were answered; none where nothing was."""
     return (learned.value.value or []) if learned.value is not None else []
 
 
-def without_a_list(learned: Seen[LearnedRoutes]) -> Missing | None:
+def without_a_list(learned: Lookup[LearnedRoutes]) -> Missing | None:
     """What is missing where the action was answered without its list."""
     if learned.value is None or learned.value.value is not None:
         return None
     return missing(f"{learned.target}: the answer of {LearnedRoutes.ACTION} has no list")
 
 
-def public_prefixes(learned: Seen[LearnedRoutes], own: Space) -> list[str]:
+def public_prefixes(learned: Lookup[LearnedRoutes], own: Space) -> list[str]:
     """Public prefixes that were learned, but for the networks' `own` space; text that is no prefix counts as public.
 
     Networks may use public prefixes, and a gateway lists those of its own with the origin Network. It lists static

@@ -14,7 +14,7 @@ from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.private_link import ServiceEndpointPolicy
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen, missing
+from hermetic.audit.estate.observation import Lookup, Observation, missing
 from hermetic.audit.model import hops
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import SERVICE_ENDPOINT, Path, path_of
@@ -50,7 +50,7 @@ class StorageReach:
 
     services: tuple[str, ...]
     severity: Severity | None
-    words: str
+    message: str
     observations: tuple[Observation, ...]
 
 
@@ -89,7 +89,7 @@ def is_storage(service: str | None) -> bool:
     return (service or "").lower().startswith(STORAGE)
 
 
-def too_wide(estate: Estate, policy: Policy, endpoint_policy: Seen[ServiceEndpointPolicy]) -> tuple[str, ...]:
+def too_wide(estate: Estate, policy: Policy, endpoint_policy: Lookup[ServiceEndpointPolicy]) -> tuple[str, ...]:
     """What a policy lists beside single accounts of ours; empty for a policy that could not be read."""
     value = endpoint_policy.value
     if value is None:

@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from hermetic.audit.estate.interning import Sharing
-from hermetic.audit.estate.observation import Listing, Seen
+from hermetic.audit.estate.observation import Listing, Lookup
 from hermetic.audit.estate.projection import fields_kept
 from hermetic.audit.estate.questions import Answer, Problem, Question, Source, UnreadReason, fixed_json
 from hermetic.audit.estate.resource import Resource
@@ -54,11 +54,11 @@ class Estate:
             larger._derived = {key: entry for key, entry in self._derived.items() if not entry[1]}
         return larger
 
-    def one(self, kind: type[R], target: str) -> Seen[R]:
+    def one(self, kind: type[R], target: str) -> Lookup[R]:
         """The resource with this id."""
         return self._one(kind, Question(kind.SOURCE, "get", kind.TYPE, target, kind.API_VERSION))
 
-    def asked(self, kind: type[R], target: str, body: Mapping[str, Any] | None = None) -> Seen[R]:
+    def asked(self, kind: type[R], target: str, body: Mapping[str, Any] | None = None) -> Lookup[R]:
         """The result of the kind's POST action on the resource of this id."""
         text = "" if body is None else fixed_json(body)
         return self._one(kind, Question(kind.SOURCE, "post", kind.TYPE, target, kind.API_VERSION, kind.ACTION, text))
@@ -108,16 +108,16 @@ class Estate:
         if key in self.wanted:
             self._noted[key] = question
 
-    def _one(self, kind: type[R], question: Question) -> Seen[R]:
+    def _one(self, kind: type[R], question: Question) -> Lookup[R]:
         memo = (kind, question.key)
         if memo not in self._read:
             answer = self._answer(question)
             value = kind.read(answer.bodies[0]) if answer.bodies else None
             evidence = value.evidence if value is not None else answer.evidence
-            self._read[memo] = Seen(question.target, value, evidence, answer.problem)
+            self._read[memo] = Lookup(question.target, value, evidence, answer.problem)
         else:
             self._note_again(question, memo[1])
-        observation = cast("Seen[R]", self._read[memo])
+        observation = cast("Lookup[R]", self._read[memo])
         return observation if observation.target == question.target else replace(observation, target=question.target)
 
     def _answer(self, question: Question) -> Answer:
@@ -131,7 +131,7 @@ class Estate:
         if version != question.api_version:
             self._note(question)
             return Answer(problem=_of_another_version(version, question))
-        if answer.kept and answer.kept != fields_kept(question.kind):
+        if answer.projection and answer.projection != fields_kept(question.kind):
             self._note(question)
             return Answer(problem=_of_other_fields(question))
         return answer

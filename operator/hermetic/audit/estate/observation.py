@@ -27,7 +27,7 @@ class Observation(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen(Generic[T_co]):
+class Lookup(Generic[T_co]):
     """One object that was queried by its id; `value` is None when it could not be read."""
 
     target: str

@@ -134,14 +134,14 @@ class Answer:
     """The answer to a question: one body for get and post, any number for list. `problem` when it is incomplete.
 
     A list may have both bodies and a problem (the third page failed). `evidence` is that of the answer as a whole:
-    the pages of a list, the refusal of a get. `kept` names the fields that were kept of the bodies, "" for all (see
-    `projection`).
+    the pages of a list, the refusal of a get. `projection` names the fields that were kept of the bodies, "" for all
+    (see projection.py).
     """
 
     bodies: tuple[Body, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     problem: Problem | None = None
-    kept: str = ""
+    projection: str = ""
 
 
 def fixed_json(value: Any) -> str:

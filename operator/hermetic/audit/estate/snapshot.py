@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, StrictInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError
 from pydantic.alias_generators import to_camel
 
 from hermetic.api.times import must_be_utc
@@ -138,7 +138,7 @@ def _answer(question: Question, answer: Answer, exchanges: _Table, bodies: _Tabl
         "problem": None
         if problem is None
         else {"trouble": problem.reason.value, "detail": problem.detail, "permission": problem.permission},
-        **({"kept": answer.kept} if answer.kept else {}),
+        **({"kept": answer.projection} if answer.projection else {}),
     }
 
 
@@ -179,7 +179,7 @@ class _Answer(_Read):
     bodies: list[tuple[StrictInt, list[StrictInt]]]
     evidence: list[StrictInt]
     problem: _Problem | None
-    kept: str = ""
+    projection: str = Field("", alias="kept")
     """Absent where bodies are complete, and in files of older releases."""
 
     def question(self) -> Question:
@@ -193,7 +193,7 @@ class _Answer(_Read):
             tuple(Body(_at(bodies, number, "bodies"), evidence(by)) for number, by in self.bodies),
             evidence(self.evidence),
             self.problem.problem() if self.problem else None,
-            self.kept,
+            self.projection,
         )
 
 

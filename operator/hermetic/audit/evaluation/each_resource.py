@@ -15,7 +15,7 @@ from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.azure.storage import FileShare, StorageAccount
 from hermetic.audit.estate.azure.vnet import ScaleSet, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Listing, Observation, Seen
+from hermetic.audit.estate.observation import Listing, Lookup, Observation
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, passes, unknown, whatever_is_damaged
 from hermetic.audit.policy.declarations import Policy
@@ -83,7 +83,7 @@ N = TypeVar("N", bound=Named)
 
 
 def each_network(
-    estate: Estate, _policy: Policy, evaluate: Callable[[Seen[VirtualNetwork]], Iterable[CheckResult]]
+    estate: Estate, _policy: Policy, evaluate: Callable[[Lookup[VirtualNetwork]], Iterable[CheckResult]]
 ) -> Iterator[CheckResult]:
     """Evaluate every virtual network of the cluster; one that could not be read is Unknown.
 
@@ -124,12 +124,12 @@ def each_scale_set(
 
 def _each(
     kind: type[R], ids_of: Callable[[Estate, Policy], Listing[str]]
-) -> Callable[[Estate, Policy, Callable[[Seen[R]], Iterable[CheckResult]]], Iterator[CheckResult]]:
+) -> Callable[[Estate, Policy, Callable[[Lookup[R]], Iterable[CheckResult]]], Iterator[CheckResult]]:
     """For `check_each`: evaluate all of a kind in scope."""
     kind_name = kind.TYPE.rpartition("/")[2]
 
     def evaluate_all(
-        estate: Estate, policy: Policy, evaluate: Callable[[Seen[R]], Iterable[CheckResult]]
+        estate: Estate, policy: Policy, evaluate: Callable[[Lookup[R]], Iterable[CheckResult]]
     ) -> Iterator[CheckResult]:
         ids = ids_of(estate, policy)
         for resource_id in ids:

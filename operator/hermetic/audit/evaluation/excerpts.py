@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from hermetic.api.text import cut, one_line
-from hermetic.audit.estate.observation import Observation, Seen
+from hermetic.audit.estate.observation import Lookup, Observation
 from hermetic.audit.estate.resource import Part, Resource
 from hermetic.audit.model.findings import Evidence
 
@@ -62,7 +62,7 @@ def merged(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
 
 def excerpt(observation: Observation, reads: tuple[str, ...]) -> str:
     """ "defaultOutboundAccess: true" of a subnet; "" where no field of one resource is named, or it was not read."""
-    resource: Any = observation.value if isinstance(observation, Seen) else observation
+    resource: Any = observation.value if isinstance(observation, Lookup) else observation
     if not isinstance(resource, Resource) or resource.SOURCE != "azure" or observation.problem is not None:
         return ""
     return cut("; ".join(_fields(resource, reads)), LONGEST)

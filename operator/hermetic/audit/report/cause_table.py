@@ -12,13 +12,13 @@ from dataclasses import dataclass
 class CauseOfFindings:
     """One change. `checks` are in the order in which their remedies are to be followed.
 
-    `each` means that the change is made per resource, so that each resource is a cause.
+    `is_per_resource` means that the change is made per resource, so that each resource is a cause.
     """
 
     id: str
     title: str
     checks: tuple[str, ...]
-    each: bool = False
+    is_per_resource: bool = False
 
 
 CHANGES: tuple[CauseOfFindings, ...] = (
@@ -52,19 +52,19 @@ CHANGES: tuple[CauseOfFindings, ...] = (
         "public-service",
         "Make the Service private",
         ("k8s-public-lb", "k8s-lb-status-ip"),
-        each=True,
+        is_per_resource=True,
     ),
     CauseOfFindings(
         "machine",
         "Close the egress path of the machine beside the nodes",
         ("nic-public-ip", "nic-ip-forwarding", "vm-pivot"),
-        each=True,
+        is_per_resource=True,
     ),
     CauseOfFindings(
         "service",
         "Keep managed services that pass packets on out of reach",
         ("service-pivot",),
-        each=True,
+        is_per_resource=True,
     ),
     CauseOfFindings(
         "default-route",
@@ -99,7 +99,7 @@ CHANGES: tuple[CauseOfFindings, ...] = (
             "peering-gateway-transit",
             "peering-subnet-scope",
         ),
-        each=True,
+        is_per_resource=True,
     ),
     CauseOfFindings(
         "security-rules",
@@ -137,13 +137,13 @@ CHANGES: tuple[CauseOfFindings, ...] = (
         "registry-endpoints",
         "Let the registry be reached by private endpoints only",
         ("acr-public", "acr-endpoints"),
-        each=True,
+        is_per_resource=True,
     ),
     CauseOfFindings(
         "registry-export",
         "Export no artifact from the registry",
         ("acr-pipelines", "acr-export-policy"),
-        each=True,
+        is_per_resource=True,
     ),
     CauseOfFindings(
         "memberships",
@@ -154,14 +154,16 @@ CHANGES: tuple[CauseOfFindings, ...] = (
         "storage-endpoint",
         "Let the storage account be reached by private endpoints only",
         ("storage-public", "storage-static-website"),
-        each=True,
+        is_per_resource=True,
     ),
-    CauseOfFindings("registry-tasks", "Run no tasks in the registry", ("acr-tasks", "acr-task-bypass"), each=True),
+    CauseOfFindings(
+        "registry-tasks", "Run no tasks in the registry", ("acr-tasks", "acr-task-bypass"), is_per_resource=True
+    ),
     CauseOfFindings(
         "registry-cache",
         "Let the registry cache AKS's own images and nothing else",
         ("acr-cache-wildcard", "acr-writable-cache"),
-        each=True,
+        is_per_resource=True,
     ),
     CauseOfFindings("static-egress", "Remove static egress gateways", ("aks-static-egress", "k8s-static-egress")),
 )

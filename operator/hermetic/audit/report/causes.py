@@ -155,7 +155,7 @@ def _key(finding: Finding) -> tuple[str, str]:
     change = _CHANGE_OF.get(finding.check)
     if change is None:
         return finding.check, finding.resource.lower()
-    return change.id, finding.resource.lower() if change.each else ""
+    return change.id, finding.resource.lower() if change.is_per_resource else ""
 
 
 def _title(key: tuple[str, str], group: list[Finding], pages: Mapping[str, CheckPage]) -> str:

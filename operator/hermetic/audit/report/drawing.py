@@ -21,7 +21,7 @@ LETTERS, MOST_LINES = 24, 3
 class Box:
     """One place; `lines` is its label, shown below its kind."""
 
-    place: NetworkPlace
+    network_place: NetworkPlace
     lines: tuple[str, ...]
     x: int
     y: int
@@ -35,7 +35,7 @@ class Arrow:
     """One link as the `d` of an SVG path; its label is at (x, y)."""
 
     link: NetworkLink
-    way: str
+    outline: str
     x: int
     y: int
 

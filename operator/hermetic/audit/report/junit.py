@@ -18,7 +18,7 @@ from hermetic.audit.report.causes import Cause, by_cause
 from hermetic.audit.report.sentences import acceptance, evidence_line, facts_of_the_run, page_of, remedy_of
 from hermetic.audit.result.report import Report
 
-Shown = tuple[Finding, Cause | None]
+ShownFinding = tuple[Finding, Cause | None]
 _TAGS = {
     Verdict.FAIL: "failure",
     Verdict.UNKNOWN: "error",
@@ -31,7 +31,7 @@ def as_junit(report: Report, pages: Mapping[str, CheckPage]) -> str:
     """The whole document; characters that XML does not allow are replaced, the rest is escaped."""
     root = Xml.Element("testsuites", {"name": "hermetic audit", **_counts(list(report.findings))})
 
-    def family(shown: Shown) -> str:
+    def family(shown: ShownFinding) -> str:
         return page_of(shown[0].check, pages).family
 
     for name, group in groupby(sorted(by_cause(report.findings, pages), key=family), key=family):
@@ -40,7 +40,7 @@ def as_junit(report: Report, pages: Mapping[str, CheckPage]) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
 
 
-def _suite(family: str, shown: list[Shown], report: Report, pages: Mapping[str, CheckPage]) -> Xml.Element:
+def _suite(family: str, shown: list[ShownFinding], report: Report, pages: Mapping[str, CheckPage]) -> Xml.Element:
     # the JUnit schema has no zone in its timestamps: this is UTC
     started = timestamp(report.started_at).removesuffix("Z")
     suite = Xml.Element(

@@ -95,7 +95,7 @@ class CauseView:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PageContext:
     """Context of every part of the page: the pages of the checks, and the number of each piece of evidence."""
 
     pages: Mapping[str, CheckPage]
@@ -174,7 +174,7 @@ def _content(report: Report, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
     excepted = [finding for finding in by_check(report.findings) if finding.verdict is Verdict.EXCEPTED]
     findings = [*(finding for cause in causes for _, group in cause.by_check() for finding in group), *excepted, *fine]
     evidence = list(dict.fromkeys(exchange for finding in findings for exchange in finding.evidence))
-    shown = Shown(pages, {exchange: number for number, exchange in enumerate(evidence, 1)})
+    shown = PageContext(pages, {exchange: number for number, exchange in enumerate(evidence, 1)})
     drawing = drawing_of(topology)
     return {
         "report": report,

@@ -41,12 +41,12 @@ class PathBundle:
     """Paths drawn as one: of the same state and weight, with one hop or several of a kind at each position."""
 
     hops: tuple[Path, ...]
-    ways: tuple[DrawnPath, ...]
+    paths: tuple[DrawnPath, ...]
 
     @property
     def worst(self) -> DrawnPath:
         """The path that determines how all of them are drawn."""
-        return self.ways[0]
+        return self.paths[0]
 
 
 def drawn_paths(report: Report) -> list[DrawnPath]:
@@ -100,10 +100,10 @@ def _parallel(path_bundle: PathBundle, position: int) -> tuple[object, ...]:
 
 def _joined(path_bundle: PathBundle, other: PathBundle, position: int) -> PathBundle:
     if position >= len(path_bundle.hops):
-        return replace(path_bundle, ways=(*path_bundle.ways, *other.ways))
+        return replace(path_bundle, paths=(*path_bundle.paths, *other.paths))
     names = tuple(dict.fromkeys((*path_bundle.hops[position], *other.hops[position])))
     return PathBundle(
-        (*path_bundle.hops[:position], names, *path_bundle.hops[position + 1 :]), (*path_bundle.ways, *other.ways)
+        (*path_bundle.hops[:position], names, *path_bundle.hops[position + 1 :]), (*path_bundle.paths, *other.paths)
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hermetic.audit.estate.azure.managed_services import AzureFirewall, FirewallPolicy
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen
+from hermetic.audit.estate.observation import Lookup, Observation
 from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.routes import NextHopKind, OutboundRoute, leads_to_appliance
 from hermetic.audit.rules.subnet_context import SubnetContext
@@ -36,7 +36,7 @@ def firewall_observations(estate: Estate, policy: Policy, around: SubnetContext)
     cannot be read.
     """
     addresses, observations = declared_addresses(estate, policy)
-    defaults = [route for route in around.ways if route.is_default and route.hop is not NextHopKind.DROPPED]
+    defaults = [route for route in around.outbound_routes if route.is_default and route.hop is not NextHopKind.DROPPED]
     if not observations or around.table is None or not _are_all_routed(around):
         return None
     if any(observation.problem is not None for observation in observations):
@@ -48,13 +48,15 @@ def firewall_observations(estate: Estate, policy: Policy, around: SubnetContext)
 
 def _are_all_routed(around: SubnetContext) -> bool:
     """Whether each IP version in use has a user-defined default route; otherwise Azure's system route decides."""
-    versions = {route.prefix.version for route in around.ways if route.is_default and route.prefix is not None}
-    return 4 in versions and (6 in versions or not around.ground.has_v6)
+    versions = {
+        route.prefix.version for route in around.outbound_routes if route.is_default and route.prefix is not None
+    }
+    return 4 in versions and (6 in versions or not around.rule_context.has_v6)
 
 
-def policies_of(estate: Estate, firewall: AzureFirewall) -> tuple[Seen[FirewallPolicy], ...]:
+def policies_of(estate: Estate, firewall: AzureFirewall) -> tuple[Lookup[FirewallPolicy], ...]:
     """Its policy, then the base policies of that."""
-    policies: dict[str, Seen[FirewallPolicy]] = {}
+    policies: dict[str, Lookup[FirewallPolicy]] = {}
     reference = firewall.firewall_policy
     while reference is not None and reference.id.lower() not in policies:
         observation = estate.one(FirewallPolicy, reference.id)
@@ -90,7 +92,7 @@ def dns_proxy(estate: Estate, policy: Policy) -> tuple[DnsProxy | None, tuple[Ob
     return proxy, (firewall, *policies)
 
 
-def _by_policy(policies: tuple[Seen[FirewallPolicy], ...]) -> tuple[str, tuple[str, ...]] | None:
+def _by_policy(policies: tuple[Lookup[FirewallPolicy], ...]) -> tuple[str, tuple[str, ...]] | None:
     """The policy whose settings apply, its own before those of its bases, and its servers; None where it is off."""
     values = [policy.value for policy in policies if policy.value is not None]
     for policy in values:

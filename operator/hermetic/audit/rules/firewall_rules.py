@@ -57,7 +57,7 @@ class Rules:
     """
 
     wide: tuple[str, ...]
-    odd: tuple[str, ...]
+    unclear: tuple[str, ...]
     unproven: tuple[str, ...]
     destinations: Space
     public: Space
@@ -77,7 +77,7 @@ class _Allow:
 
     name: str
     rule: FirewallRule
-    place: Fill
+    remedy_values: Fill
     sources: RuleSources
 
 
@@ -115,7 +115,7 @@ def rules_of(estate: Estate, policy: Policy, firewall: AzureFirewall, in_reach: 
         spaces.append((allow, _public(addresses.narrow, local)))
         destinations.append(_destinations(allow.rule, addresses, policy))
     wide |= dict(_together(spaces))
-    placed = {description: allow for description, allow in wide.items() if allow is not None and allow.place}
+    placed = {description: allow for description, allow in wide.items() if allow is not None and allow.remedy_values}
     first = placed[min(placed)] if placed else None  # Azure's lists have no guaranteed order
     return Rules(
         tuple(sorted(wide)),
@@ -125,7 +125,7 @@ def rules_of(estate: Estate, policy: Policy, firewall: AzureFirewall, in_reach: 
         union(span for allow, part in spaces for span in _beside_names(allow.rule, part, policy)),
         space(translated),
         tuple(observations),
-        first.place if first is not None else {},
+        first.remedy_values if first is not None else {},
         first.sources if first is not None else RuleSources(matches=True),
         tuple(f"host {entry.host}: {entry.reason}" for entry in policy.allowed_hosts if entry.host in hosts),
         hosts,
@@ -290,7 +290,7 @@ def _wide(rule: FirewallRule, addresses: _Addresses, own: OwnHosts) -> Iterator[
 
 def _odd(allow: _Allow, addresses: _Addresses, policy: Policy) -> Iterator[str]:
     rule, unknown = allow.rule, Recipient.UNKNOWN
-    if allow.place and (rule.rule_type or "").lower() not in KNOWN_RULES:
+    if allow.remedy_values and (rule.rule_type or "").lower() not in KNOWN_RULES:
         yield f"rule type {rule.rule_type!r} is not known"
     aims = (rule.destination_addresses, rule.destination_ip_groups, _hosts(rule), rule.fqdn_tags, rule.web_categories)
     if not any(aims):
@@ -368,7 +368,10 @@ def _together(spaces: Iterable[tuple[_Allow, Space]]) -> Iterator[tuple[str, _Al
         ranked = sorted(parts, key=lambda part: (-_size(part[1], version), part[0].name))
         names = [allow.name for allow, addresses in ranked if _size(addresses, version)]
         message = f"{first_of(names, 3)} allow more public IPv{version} addresses than a /{length} together"
-        yield message, next((allow for allow, addresses in ranked if allow.place and _size(addresses, version)), None)
+        yield (
+            message,
+            next((allow for allow, addresses in ranked if allow.remedy_values and _size(addresses, version)), None),
+        )
 
 
 def _size(addresses: Space, version: int) -> int:

@@ -53,7 +53,7 @@ class RuleSources:
 
     matches: bool
     ours: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
+    other_sources: tuple[str, ...] = ()
     in_groups: bool = False
 
 

@@ -14,7 +14,7 @@ from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.observation import Observation, missing
 from hermetic.audit.model.address_ranges import is_public, overlap, space
 from hermetic.audit.model.address_ranges import network as prefix_of
-from hermetic.audit.rules.nsg_reachability import BOTH_ENDS, Trip
+from hermetic.audit.rules.nsg_reachability import BOTH_ENDS, Traffic
 from hermetic.audit.rules.nsg_rules import VIRTUAL_NETWORK, Direction
 
 INWARD_TAGS = {VIRTUAL_NETWORK, "azureloadbalancer"}
@@ -45,16 +45,16 @@ def pages_of(estate: Estate, kind: type[P], network: str) -> tuple[list[P], tupl
 
 
 def overrides_groups(
-    estate: Estate, network: str, direction: Direction, trip: Trip
+    estate: Estate, network: str, direction: Direction, traffic: Traffic
 ) -> tuple[bool, tuple[Observation, ...]]:
-    """Whether an admin rule of this network lets packets of the trip pass whatever a security group denies.
+    """Whether an admin rule of this network lets packets of the traffic pass whatever a security group denies.
 
     AlwaysAllow ends the evaluation before any group (learn.microsoft.com/azure/virtual-network-manager/
     concept-security-admins). Sources are not compared, nor denies of a higher priority: in doubt a rule applies.
     """
     pages, observations = pages_of(estate, EffectiveAdminRules, network)
     rules = [rule for page in pages for rule in page.value or ()]
-    return any(_may_always_allow(rule, direction, trip) for rule in rules), observations
+    return any(_may_always_allow(rule, direction, traffic) for rule in rules), observations
 
 
 def rules_past_groups(
@@ -108,17 +108,20 @@ def is_group(address: AdminAddress) -> bool:
     return (address.address_prefix_type or "").lower() == "networkgroup"
 
 
-def _may_always_allow(rule: SecurityAdminRule, direction: Direction, trip: Trip) -> bool:
+def _may_always_allow(rule: SecurityAdminRule, direction: Direction, traffic: Traffic) -> bool:
     if not _precedes_groups(rule, direction):
         return False
-    return not rule.destinations or any(_may_be_one_of(destination, trip) for destination in rule.destinations)
+    return not rule.destinations or any(_may_be_one_of(destination, traffic) for destination in rule.destinations)
 
 
-def _may_be_one_of(address: AdminAddress, trip: Trip) -> bool:
-    """Whether a destination may contain one of the trip's; service tags but VirtualNetwork have no private address."""
+def _may_be_one_of(address: AdminAddress, traffic: Traffic) -> bool:
+    """Whether a destination may contain one of the traffic's.
+
+    Of the service tags only VirtualNetwork has private addresses.
+    """
     word = (address.address_prefix or "").strip()
     prefix = prefix_of(word)
     if prefix is not None:
-        return not trip.destinations or bool(overlap(space((prefix,)), space(trip.destinations)))
+        return not traffic.destinations or bool(overlap(space((prefix,)), space(traffic.destinations)))
     is_tag = (address.address_prefix_type or "").lower() == "servicetag"
     return not is_tag or word.lower() in BOTH_ENDS

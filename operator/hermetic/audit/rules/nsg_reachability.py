@@ -37,7 +37,7 @@ BOTH_ENDS = (*WILDCARDS, VIRTUAL_NETWORK)
 
 
 @dataclass(frozen=True, slots=True)
-class Trip:
+class Traffic:
     """Source and destination prefixes: private addresses of joined networks.
 
     `tag_covers_far_end`: whether the tag VirtualNetwork of the group's own network contains the other end, too. It
@@ -49,29 +49,29 @@ class Trip:
     tag_covers_far_end: bool
 
 
-def stops_all(rules: Iterable[SecurityRule], direction: Direction, trip: Trip) -> bool:
-    """Whether the rules of one group stop every packet of the trip."""
-    if not trip.sources or not trip.destinations:
+def stops_all(rules: Iterable[SecurityRule], direction: Direction, traffic: Traffic) -> bool:
+    """Whether the rules of one group stop every packet of the traffic."""
+    if not traffic.sources or not traffic.destinations:
         return False
     left = set(PROTOCOLS)
     for rule in in_order(rules, direction):
         concerned = left.intersection(protocols_of(rule))
         if is_deny(rule):
-            if _covers(rule, direction, trip):
+            if _covers(rule, direction, traffic):
                 left -= concerned
-        elif concerned and _touches(rule, trip):
+        elif concerned and _touches(rule, traffic):
             return False
         if not left:
             return True
     return False
 
 
-def _covers(rule: SecurityRule, direction: Direction, trip: Trip) -> bool:
+def _covers(rule: SecurityRule, direction: Direction, traffic: Traffic) -> bool:
     return (
         is_from_every_port(rule)
         and is_for_every_port(rule)
-        and _holds(rule.sources, trip.sources, by_tag=direction == "outbound" or trip.tag_covers_far_end)
-        and _holds(rule.destinations, trip.destinations, by_tag=direction == "inbound" or trip.tag_covers_far_end)
+        and _holds(rule.sources, traffic.sources, by_tag=direction == "outbound" or traffic.tag_covers_far_end)
+        and _holds(rule.destinations, traffic.destinations, by_tag=direction == "inbound" or traffic.tag_covers_far_end)
     )
 
 
@@ -82,9 +82,9 @@ def _holds(entries: tuple[str, ...], all_of: tuple[Network, ...], *, by_tag: boo
     return not without(space(all_of), space(networks(entries)))
 
 
-def _touches(rule: SecurityRule, trip: Trip) -> bool:
-    return _meets(rule.sources, rule.source_application_security_groups, trip.sources) and _meets(
-        rule.destinations, rule.destination_application_security_groups, trip.destinations
+def _touches(rule: SecurityRule, traffic: Traffic) -> bool:
+    return _meets(rule.sources, rule.source_application_security_groups, traffic.sources) and _meets(
+        rule.destinations, rule.destination_application_security_groups, traffic.destinations
     )
 
 

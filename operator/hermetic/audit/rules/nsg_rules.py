@@ -38,7 +38,7 @@ HOST_LOCAL = ("azureloadbalancer", "azureplatformdns", "azureplatformimds", "azu
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class RuleContext:
     """The subnet that rules are evaluated for.
 
     `sources` are the addresses that its packets come from, empty when not known; `local` those of its virtual network
@@ -87,26 +87,26 @@ def protocols_of(rule: SecurityRule) -> tuple[str, ...]:
     return () if is_deny(rule) else PROTOCOLS
 
 
-def may_match(rule: SecurityRule, ground: Ground) -> bool:
+def may_match(rule: SecurityRule, rule_context: RuleContext) -> bool:
     """Whether an allow may match a packet of the subnet by its source."""
     groups = {group.id.lower() for group in rule.source_application_security_groups or ()}
-    if groups and (ground.application_groups is None or groups & ground.application_groups):
+    if groups and (rule_context.application_groups is None or groups & rule_context.application_groups):
         return True
-    sources = (*rule.sources, *ground.held_by(rule.source_application_security_groups))
+    sources = (*rule.sources, *rule_context.held_by(rule.source_application_security_groups))
     if groups and not sources:
         return False
     prefixes = networks(sources)
-    if len(prefixes) < len(sources) or not sources or not ground.sources:
+    if len(prefixes) < len(sources) or not sources or not rule_context.sources:
         return True
-    return bool(overlap(space(map(unmapped, prefixes)), ground.sources))
+    return bool(overlap(space(map(unmapped, prefixes)), rule_context.sources))
 
 
-def is_for_every_source(rule: SecurityRule, ground: Ground) -> bool:
+def is_for_every_source(rule: SecurityRule, rule_context: RuleContext) -> bool:
     """Whether a deny holds for every source address of the subnet and every source port."""
     sources = {word.lower() for word in rule.sources}
     if sources & {*WILDCARDS, "virtualnetwork"}:
         return is_from_every_port(rule)
-    from_here = bool(ground.sources) and not without(ground.sources, space(networks(rule.sources)))
+    from_here = bool(rule_context.sources) and not without(rule_context.sources, space(networks(rule.sources)))
     return from_here and is_from_every_port(rule)
 
 
@@ -120,11 +120,11 @@ def is_for_every_port(rule: SecurityRule, port: int | None = None) -> bool:
     return _covers(rule.destination_ports, False, port)
 
 
-def denies_every_machine(rule: SecurityRule, ground: Ground) -> bool:
+def denies_every_machine(rule: SecurityRule, rule_context: RuleContext) -> bool:
     """Whether a deny stops every packet from the subnet to every machine in the network."""
     destinations = {word.lower() for word in rule.destinations}
     is_for_every_protocol = (rule.protocol or "").lower() in {*WILDCARDS, "all"}
-    is_whole = is_for_every_protocol and is_for_every_source(rule, ground) and is_for_every_port(rule)
+    is_whole = is_for_every_protocol and is_for_every_source(rule, rule_context) and is_for_every_port(rule)
     return is_whole and bool(destinations & {*WILDCARDS, "virtualnetwork"})
 
 
@@ -190,14 +190,14 @@ class Hole:
         return self.word.lower() == VIRTUAL_NETWORK
 
 
-def holes(rules: Iterable[SecurityRule], ground: Ground) -> tuple[Hole, ...]:
+def holes(rules: Iterable[SecurityRule], rule_context: RuleContext) -> tuple[Hole, ...]:
     """The allows of one group that let packets of a subnet out to the internet, in order of priority."""
-    return tuple(_walk(rules, ground))
+    return tuple(_walk(rules, rule_context))
 
 
-def reachable_through(layers: Sequence[Sequence[Hole]], ground: Ground) -> Reach:
+def reachable_through(layers: Sequence[Sequence[Hole]], rule_context: RuleContext) -> Reach:
     """What passes every layer; everything where there is no layer. Empty means sealed."""
-    left: Reach = dict.fromkeys(PROTOCOLS, ground.internet)
+    left: Reach = dict.fromkeys(PROTOCOLS, rule_context.internet)
     for layer in layers:
         left = {protocol: overlap(open_to, _reach(layer, protocol)) for protocol, open_to in left.items()}
     return {protocol: open_to for protocol, open_to in left.items() if open_to}
@@ -208,34 +208,34 @@ def sure(layers: Iterable[Iterable[Hole]]) -> tuple[tuple[Hole, ...], ...]:
     return tuple(tuple(hole for hole in layer if hole.is_sure) for layer in layers)
 
 
-def passes_all(hole: Hole, layers: Sequence[Sequence[Hole]], ground: Ground) -> bool:
+def passes_all(hole: Hole, layers: Sequence[Sequence[Hole]], rule_context: RuleContext) -> bool:
     """Whether packets through one hole pass all other layers."""
-    through = reachable_through(layers, ground)
+    through = reachable_through(layers, rule_context)
     return any(overlap(open_to, through.get(protocol, ())) for protocol, open_to in hole.reach.items())
 
 
-def denies_tag(rules: Iterable[SecurityRule], tag: str, ground: Ground, port: int | None = None) -> bool:
+def denies_tag(rules: Iterable[SecurityRule], tag: str, rule_context: RuleContext, port: int | None = None) -> bool:
     """Whether a deny of exactly this service tag precedes every allow of it. No other rule applies to platform tags."""
     for rule in in_order(rules, "outbound"):
         if tag.lower() not in {word.lower() for word in rule.destinations}:
             continue
         if not is_deny(rule):
-            if may_match(rule, ground):
+            if may_match(rule, rule_context):
                 return False
-        elif is_for_every_source(rule, ground) and is_for_every_port(rule, port) and _is_for_tcp_and_udp(rule):
+        elif is_for_every_source(rule, rule_context) and is_for_every_port(rule, port) and _is_for_tcp_and_udp(rule):
             return True
     return False
 
 
-def _walk(rules: Iterable[SecurityRule], ground: Ground) -> Iterator[Hole]:
-    left: Reach = dict.fromkeys(PROTOCOLS, ground.internet)
+def _walk(rules: Iterable[SecurityRule], rule_context: RuleContext) -> Iterator[Hole]:
+    left: Reach = dict.fromkeys(PROTOCOLS, rule_context.internet)
     denied_tags: dict[str, set[str]] = {protocol: set() for protocol in PROTOCOLS}
     for rule in in_order(rules, "outbound"):
         if not is_deny(rule):
-            if may_match(rule, ground):
-                yield from _opened(rule, ground, left, denied_tags)
-        elif is_for_every_source(rule, ground) and is_for_every_port(rule):
-            denied = _taken(rule, ground)
+            if may_match(rule, rule_context):
+                yield from _opened(rule, rule_context, left, denied_tags)
+        elif is_for_every_source(rule, rule_context) and is_for_every_port(rule):
+            denied = _taken(rule, rule_context)
             for protocol in protocols_of(rule):
                 left[protocol] = without(left[protocol], denied)
                 denied_tags[protocol] |= {word.lower() for word in rule.destinations}
@@ -244,9 +244,9 @@ def _walk(rules: Iterable[SecurityRule], ground: Ground) -> Iterator[Hole]:
         yield Hole(NOT_ANSWERED, undecided, "*", is_sure=False)
 
 
-def _opened(rule: SecurityRule, ground: Ground, left: Reach, denied: dict[str, set[str]]) -> Iterator[Hole]:
-    for word in _destinations(rule, ground):
-        allowed = _allowed(word, ground)
+def _opened(rule: SecurityRule, rule_context: RuleContext, left: Reach, denied: dict[str, set[str]]) -> Iterator[Hole]:
+    for word in _destinations(rule, rule_context):
+        allowed = _allowed(word, rule_context)
         reach = {
             protocol: overlap(allowed, left[protocol])
             for protocol in protocols_of(rule)
@@ -254,42 +254,42 @@ def _opened(rule: SecurityRule, ground: Ground, left: Reach, denied: dict[str, s
         }
         reach = {protocol: open_to for protocol, open_to in reach.items() if open_to}
         if reach:
-            is_sure = word.lower() != VIRTUAL_NETWORK or ground.network_tag_leads_out is True
+            is_sure = word.lower() != VIRTUAL_NETWORK or rule_context.network_tag_leads_out is True
             yield Hole(rule, reach, word, is_sure)
 
 
-def _destinations(rule: SecurityRule, ground: Ground) -> tuple[str, ...]:
+def _destinations(rule: SecurityRule, rule_context: RuleContext) -> tuple[str, ...]:
     """The destinations of an allow; "*" where it has none and no application security group."""
     groups = rule.destination_application_security_groups
     if rule.destinations or groups:
-        return (*rule.destinations, *ground.held_by(groups))
+        return (*rule.destinations, *rule_context.held_by(groups))
     return ("*",)
 
 
-def _allowed(word: str, ground: Ground) -> Space:
+def _allowed(word: str, rule_context: RuleContext) -> Space:
     """Public addresses that an allow to this word may reach; all of them for a service tag of unknown prefixes."""
     lowered = word.lower()
     if lowered in ANYWHERE or lowered == INTERNET:
-        return ground.internet
+        return rule_context.internet
     if lowered == VIRTUAL_NETWORK:
-        return () if ground.network_tag_leads_out is False else ground.internet
+        return () if rule_context.network_tag_leads_out is False else rule_context.internet
     if is_host_local(lowered):
         return ()
     prefix = network(word)
-    return ground.internet if prefix is None else overlap(space((unmapped(prefix),)), ground.internet)
+    return rule_context.internet if prefix is None else overlap(space((unmapped(prefix),)), rule_context.internet)
 
 
-def _taken(rule: SecurityRule, ground: Ground) -> Space:
+def _taken(rule: SecurityRule, rule_context: RuleContext) -> Space:
     """Public addresses that a deny is sure to stop; none for a service tag of unknown prefixes."""
-    return union(span for word in rule.destinations for span in _taken_by(word, ground))
+    return union(span for word in rule.destinations for span in _taken_by(word, rule_context))
 
 
-def _taken_by(word: str, ground: Ground) -> Space:
+def _taken_by(word: str, rule_context: RuleContext) -> Space:
     lowered, prefix = word.lower(), network(word)
     if lowered in ("*", "any"):
         return space((ANY_V4, ANY_V6))
     if lowered == INTERNET:
-        return ground.internet
+        return rule_context.internet
     return space((prefix,)) if prefix is not None else ()
 
 

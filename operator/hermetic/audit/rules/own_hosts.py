@@ -33,7 +33,7 @@ from hermetic.audit.estate.azure.private_link_types import ENDS, RELAYS
 from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.azure.storage import StorageAccount
 from hermetic.audit.estate.estate import Estate, derived
-from hermetic.audit.estate.observation import Listing, Observation, Seen
+from hermetic.audit.estate.observation import Listing, Lookup, Observation
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.destinations import OwnHosts
@@ -152,7 +152,7 @@ def own_hosts(estate: Estate, policy: Policy, hosts: Iterable[str]) -> tuple[Own
 
 def _own_resources(estate: Estate, policy: Policy, host: str, lists: HostLists) -> list[str]:
     """Ids of the resources of ours that have this host: none or one, as far as names are unique."""
-    own: list[Seen[Resource]] = []
+    own: list[Lookup[Resource]] = []
     listings: list[Observation] = []
     for service in SERVICES:
         domain = next((service_domain for service_domain in service.domains if host.endswith(service_domain)), "")
@@ -176,14 +176,16 @@ def _label_of_a_data_endpoint(label: str, service: Service) -> str:
 
 
 @derived
-def _by_label(estate: Estate, policy: Policy, service: Service) -> tuple[dict[str, Seen[Resource]], Listing[Resource]]:
+def _by_label(
+    estate: Estate, policy: Policy, service: Service
+) -> tuple[dict[str, Lookup[Resource]], Listing[Resource]]:
     """The resources of a service in our subscriptions, by what their hosts have before the domain."""
     listing = in_home_subscriptions(estate, policy, service.kind)
     if not home_subscriptions(estate, policy):
         return {}, listing
     damaged: list[Observation] = []
     by_label = {
-        label: Seen(resource.id, resource, resource.evidence)
+        label: Lookup(resource.id, resource, resource.evidence)
         for resource, labels in readable(listing, lambda item: tuple(service.labels_of(item)), damaged)
         for label in labels
     }

@@ -87,7 +87,7 @@ class OutboundRoute:
         return self.hop not in (NextHopKind.DROPPED, NextHopKind.STAYS, NextHopKind.INTERNET)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         return written(self.path)
 
     @property
@@ -102,11 +102,12 @@ class OutboundRoute:
         return next_hop(self.route.next_hop_type, label)
 
 
-def public_ways(routes: Iterable[Route] | None, local: Space) -> tuple[OutboundRoute, ...]:
+def public_routes(routes: Iterable[Route] | None, local: Space) -> tuple[OutboundRoute, ...]:
     """Routes for a default prefix, a public prefix or a service tag, with any next hop; sorted by their text."""
     return tuple(
         sorted(
-            _public(routes or (), local), key=lambda outbound_route: (outbound_route.words, outbound_route.route.name)
+            _public(routes or (), local),
+            key=lambda outbound_route: (outbound_route.description, outbound_route.route.name),
         )
     )
 
@@ -118,7 +119,7 @@ def _public(routes: Iterable[Route], local: Space) -> Iterator[OutboundRoute]:
             yield OutboundRoute(route, prefix, hop_of(route.next_hop_type))
 
 
-def ways_beyond(routes: Iterable[Route] | None, local: Space, *, with_v6: bool) -> tuple[OutboundRoute, ...]:
+def routes_beyond(routes: Iterable[Route] | None, local: Space, *, with_v6: bool) -> tuple[OutboundRoute, ...]:
     """Routes for private prefixes that are not wholly local and that the next hop passes on; sorted by their text."""
     outbound_routes = (
         OutboundRoute(route, network(route.address_prefix or ""), hop_of(route.next_hop_type)) for route in routes or ()
@@ -128,7 +129,7 @@ def ways_beyond(routes: Iterable[Route] | None, local: Space, *, with_v6: bool) 
         for outbound_route in outbound_routes
         if outbound_route.leads_on and _is_beyond(outbound_route.prefix, local, with_v6=with_v6)
     )
-    return tuple(sorted(beyond, key=lambda outbound_route: (outbound_route.words, outbound_route.route.name)))
+    return tuple(sorted(beyond, key=lambda outbound_route: (outbound_route.description, outbound_route.route.name)))
 
 
 def _is_beyond(prefix: Network | None, local: Space, *, with_v6: bool) -> bool:

@@ -11,12 +11,12 @@ from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.azure.vnet import Peering, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen, missing
+from hermetic.audit.estate.observation import Lookup, Observation, missing
 from hermetic.audit.model.address_ranges import Space, networks, space, union
 from hermetic.audit.rules.nsg_reachability import Attached, attached
-from hermetic.audit.rules.nsg_rules import Ground, Hole, holes, reachable_through, sure
+from hermetic.audit.rules.nsg_rules import Hole, RuleContext, holes, reachable_through, sure
 from hermetic.audit.rules.prefix_sets import prefix_sets
-from hermetic.audit.rules.routes import NextHopKind, OutboundRoute, public_ways
+from hermetic.audit.rules.routes import NextHopKind, OutboundRoute, public_routes
 from hermetic.errors import FactDamaged
 
 
@@ -24,10 +24,10 @@ from hermetic.errors import FactDamaged
 class Layers:
     """The security groups that one kind of interface in a subnet passes, outermost first: none, one or two."""
 
-    groups: tuple[Seen[SecurityGroup], ...]
+    groups: tuple[Lookup[SecurityGroup], ...]
 
     @property
-    def unseen(self) -> tuple[Seen[SecurityGroup], ...]:
+    def unseen(self) -> tuple[Lookup[SecurityGroup], ...]:
         """Groups that could not be read."""
         return tuple(group for group in self.groups if group.value is None)
 
@@ -38,9 +38,9 @@ class SubnetContext:
 
     id: str
     subnet: Subnet
-    table: Seen[RouteTable] | None
+    table: Lookup[RouteTable] | None
     combinations: tuple[Layers, ...]
-    ground: Ground
+    rule_context: RuleContext
     observations: tuple[Observation, ...]
     is_for_the_api_server_only: bool = False
 
@@ -52,11 +52,11 @@ class SubnetContext:
         )
 
     @property
-    def ways(self) -> tuple[OutboundRoute, ...]:
+    def outbound_routes(self) -> tuple[OutboundRoute, ...]:
         """User-defined routes with a default, a public prefix or a service tag."""
         if self.table is None or self.table.value is None:
             return ()
-        return public_ways(self.table.value.routes, self.ground.local)
+        return public_routes(self.table.value.routes, self.rule_context.local)
 
     @property
     def are_routes_seen(self) -> bool:
@@ -66,7 +66,9 @@ class SubnetContext:
     def drops(self, version: int) -> bool:
         """Whether every default route of this IP version has the next hop `None`, and there is one."""
         defaults = [
-            route for route in self.ways if route.is_default and route.prefix and route.prefix.version == version
+            route
+            for route in self.outbound_routes
+            if route.is_default and route.prefix and route.prefix.version == version
         ]
         return bool(defaults) and all(route.hop is NextHopKind.DROPPED for route in defaults)
 
@@ -77,15 +79,15 @@ class SubnetContext:
 
     def holes_of(self, layers: Layers) -> tuple[tuple[Hole, ...], ...]:
         """What each group of a combination lets out, without unreadable groups: they may stop nothing."""
-        return tuple(holes(group.value.rules, self.ground) for group in layers.groups if group.value is not None)
+        return tuple(holes(group.value.rules, self.rule_context) for group in layers.groups if group.value is not None)
 
     def is_sealed(self, layers: Layers) -> bool:
         """Whether no packet to the internet passes the groups of a combination."""
-        return not reachable_through(self.holes_of(layers), self.ground)
+        return not reachable_through(self.holes_of(layers), self.rule_context)
 
     def is_open(self, layers: Layers) -> bool:
         """Whether a packet is sure to pass them."""
-        return bool(reachable_through(sure(self.holes_of(layers)), self.ground))
+        return bool(reachable_through(sure(self.holes_of(layers)), self.rule_context))
 
     def doubts(self, layers: Layers) -> tuple[Observation, ...]:
         """The missing observations that leave open whether a combination lets packets out."""
@@ -119,7 +121,7 @@ def _surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> Subne
     sets, of_sets = prefix_sets(estate, groups)
     prefixes, local = networks(subnet.prefixes), local_space(estate, scoped.id)
     has_v6 = any(prefix.version == 6 for prefix in prefixes)
-    ground = Ground(
+    rule_context = RuleContext(
         sources=space(prefixes),
         local=union((*space(prefixes), *local)),
         has_v6=has_v6,
@@ -128,7 +130,13 @@ def _surroundings(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> Subne
         prefix_sets=sets,
     )
     return SubnetContext(
-        scoped.id, subnet, table, combinations, ground, (*observations, *of_sets), scoped.is_for_the_api_server_only
+        scoped.id,
+        subnet,
+        table,
+        combinations,
+        rule_context,
+        (*observations, *of_sets),
+        scoped.is_for_the_api_server_only,
     )
 
 
@@ -156,7 +164,7 @@ def _space(holder: VirtualNetwork | Peering) -> Space:
     return space(networks(address_space.address_prefixes)) if address_space is not None else ()
 
 
-def widens_the_network_tag(table: Seen[RouteTable] | None, local: Space, *, has_v6: bool) -> bool | None:
+def widens_the_network_tag(table: Lookup[RouteTable] | None, local: Space, *, has_v6: bool) -> bool | None:
     """Whether any default or public user-defined route of an IP version in use exists, one to `None` included.
 
     None where the table was not read completely.
@@ -166,7 +174,7 @@ def widens_the_network_tag(table: Seen[RouteTable] | None, local: Space, *, has_
     try:
         if table.value is None or table.value.routes is None:
             return None
-        prefixes = [route.prefix for route in public_ways(table.value.routes, local)]
+        prefixes = [route.prefix for route in public_routes(table.value.routes, local)]
         return any(prefix is not None and (prefix.version == 4 or has_v6) for prefix in prefixes)
     except FactDamaged:
         return None

@@ -27,7 +27,7 @@ from hermetic.audit.estate.azure.balancing import (
 )
 from hermetic.audit.estate.azure.vnet import IpConfiguration, ModelIpConfiguration, ModelNic, NicFields
 from hermetic.audit.estate.estate import Estate, derived
-from hermetic.audit.estate.observation import Observation, Seen
+from hermetic.audit.estate.observation import Lookup, Observation
 from hermetic.audit.estate.resource import Reference
 from hermetic.audit.model.address_ranges import networks
 from hermetic.audit.policy.declarations import Policy
@@ -158,14 +158,16 @@ def _prefixes(subnets: Iterable[ScopedSubnet], damaged: list[Observation]) -> It
 
 
 @derived
-def balancers_of(estate: Estate, policy: Policy) -> tuple[tuple[Seen[LoadBalancer], ...], tuple[Observation, ...]]:
+def balancers_of(estate: Estate, policy: Policy) -> tuple[tuple[Lookup[LoadBalancer], ...], tuple[Observation, ...]]:
     """Load balancers with nodes in a pool, sorted by id; and the observations that decide whether more exist."""
     nodes, observations = nodes_of(estate)
     listed = throughout(estate, policy, LoadBalancer)
-    balancers: dict[str, Seen[LoadBalancer]] = {}
+    balancers: dict[str, Lookup[LoadBalancer]] = {}
     for listed_balancer in listed:
         if serves_nodes(listed_balancer, nodes):
-            balancers[listed_balancer.id.lower()] = Seen(listed_balancer.id, listed_balancer, listed_balancer.evidence)
+            balancers[listed_balancer.id.lower()] = Lookup(
+                listed_balancer.id, listed_balancer, listed_balancer.evidence
+            )
     for balancer in sorted({parent_of(pool) for pool in nodes.pools} - balancers.keys()):
         balancers[balancer] = estate.one(LoadBalancer, balancer)
     return tuple(balancers[key] for key in sorted(balancers)), (listed, *observations)

@@ -64,7 +64,7 @@ def _is_counterpart(zone: str, service: str) -> bool:
 EVERY_NAME = "."
 
 
-class ByDefault(Enum):
+class DefaultAction(Enum):
     """What happens to a name that no rule lists."""
 
     BLOCKED = "blocked"
@@ -79,9 +79,9 @@ class NamePolicy:
     `policies` are the ids of all policies that were seen linked to the network.
     """
 
-    verdict: ByDefault
+    verdict: DefaultAction
     reason: str
-    words: str
+    message: str
     observations: tuple[Observation, ...]
     policies: tuple[str, ...] = ()
 
@@ -97,13 +97,13 @@ def _names_by_default(estate: Estate, policy: Policy, network: str) -> NamePolic
     if is_locked(linked):
         return _behind_the_lock(estate, policy, network, linked)
     if linked.value is None:
-        return NamePolicy(ByDefault.UNCLEAR, "PolicyNotSeen", "the linked policies were not seen", (linked,))
+        return NamePolicy(DefaultAction.UNCLEAR, "PolicyNotSeen", "the linked policies were not seen", (linked,))
     if not linked.value.is_whole:
         gap = missing(f"{network}: the answer of {LinkedDnsPolicies.ACTION} is not whole")
-        return NamePolicy(ByDefault.UNCLEAR, "PolicyNotSeen", "the linked policies were not seen", (linked, gap))
+        return NamePolicy(DefaultAction.UNCLEAR, "PolicyNotSeen", "the linked policies were not seen", (linked, gap))
     ids = [reference.id for reference in linked.value.value or ()]
     if not ids:
-        return NamePolicy(ByDefault.ANSWERED, "NoDnsPolicy", "no DNS security policy is linked", (linked,))
+        return NamePolicy(DefaultAction.ANSWERED, "NoDnsPolicy", "no DNS security policy is linked", (linked,))
     return _several(ids, linked) if len(ids) > 1 else _by_policy(estate, ids[0], linked)
 
 
@@ -111,21 +111,21 @@ def _behind_the_lock(estate: Estate, policy: Policy, network: str, refused: Obse
     """Decided by the policy whose own link names the network; a network has at most one. UNCLEAR without any."""
     owners = policies_behind_the_lock(estate, policy, network)
     if not owners:
-        return NamePolicy(ByDefault.UNCLEAR, "PolicyNotSeen", "the linked policies were not seen", (refused,))
+        return NamePolicy(DefaultAction.UNCLEAR, "PolicyNotSeen", "the linked policies were not seen", (refused,))
     ids = sorted({owner.lower(): owner for owner, _ in owners}.values())
     if len(ids) > 1:
         return _several(ids, *(link for _, link in owners))
     (owner, link), *_ = owners
     names = _by_policy(estate, owner, link)
-    if names.verdict is not ByDefault.BLOCKED or link.is_in_force:
+    if names.verdict is not DefaultAction.BLOCKED or link.is_in_force:
         return names
     message = f"the link of its policy is in state {link.provisioning_state!r}: it is not known whether it blocks yet"
-    return replace(names, verdict=ByDefault.UNCLEAR, reason="LinkNotInForce", words=message)
+    return replace(names, verdict=DefaultAction.UNCLEAR, reason="LinkNotInForce", message=message)
 
 
 def _several(ids: list[str], *observations: Observation) -> NamePolicy:
     message = f"{len(ids)} policies are linked, and which of them decides is not known"
-    return NamePolicy(ByDefault.UNCLEAR, "SeveralPolicies", message, observations, tuple(ids))
+    return NamePolicy(DefaultAction.UNCLEAR, "SeveralPolicies", message, observations, tuple(ids))
 
 
 def _by_policy(estate: Estate, policy: str, link: Observation) -> NamePolicy:
@@ -135,7 +135,7 @@ def _by_policy(estate: Estate, policy: str, link: Observation) -> NamePolicy:
     observations = (link, rules, *lists.observations)
     if rules.problem is not None:
         message = "rules of the policy are missing from the answer, and any of them may decide"
-        return NamePolicy(ByDefault.UNCLEAR, "RulesNotSeen", message, observations, (policy,))
+        return NamePolicy(DefaultAction.UNCLEAR, "RulesNotSeen", message, observations, (policy,))
     verdict, reason, message = _first_for_every_name(rules, lists)
     return NamePolicy(verdict, reason, message, observations, (policy,))
 
@@ -167,42 +167,42 @@ def in_force(rules: Iterable[DnsSecurityRule]) -> list[DnsSecurityRule]:
     return sorted(on, key=lambda rule: (rule.priority if rule.priority is not None else 0, rule.name))
 
 
-def _first_for_every_name(rules: Listing[DnsSecurityRule], lists: Domains) -> tuple[ByDefault, str, str]:
+def _first_for_every_name(rules: Listing[DnsSecurityRule], lists: Domains) -> tuple[DefaultAction, str, str]:
     for rule in in_force(rules):
         decision = next(iter(_decided_by(rule, lists)), None)
         if decision is not None:
             return decision
-    return ByDefault.ANSWERED, "NoCatchAll", 'no enabled rule blocks every name (".")'
+    return DefaultAction.ANSWERED, "NoCatchAll", 'no enabled rule blocks every name (".")'
 
 
-def _decided_by(rule: DnsSecurityRule, lists: Domains) -> Iterator[tuple[ByDefault, str, str]]:
+def _decided_by(rule: DnsSecurityRule, lists: Domains) -> Iterator[tuple[DefaultAction, str, str]]:
     """Yields the decision for every name; nothing where the rule lists some names only and the next rule decides."""
     domains = lists.of(rule)
     action = ((rule.action.action_type if rule.action is not None else None) or "").lower()
     if domains is None:
-        yield ByDefault.UNCLEAR, "DomainListNotSeen", f"rule {rule.name}: the audit could not see its domains"
+        yield DefaultAction.UNCLEAR, "DomainListNotSeen", f"rule {rule.name}: the audit could not see its domains"
     elif (rule.dns_security_rule_state or "").lower() != "enabled" or rule.priority is None:
         message = f"rule {rule.name}: state {rule.dns_security_rule_state!r}, priority {rule.priority!r}"
-        yield ByDefault.UNCLEAR, "RuleUnknown", message
+        yield DefaultAction.UNCLEAR, "RuleUnknown", message
     elif action not in {"allow", "alert", "block"}:
-        yield ByDefault.UNCLEAR, "RuleUnknown", f"rule {rule.name}: action {action!r} is not known"
+        yield DefaultAction.UNCLEAR, "RuleUnknown", f"rule {rule.name}: action {action!r} is not known"
     elif any("*" in domain for domain in domains):
         yield (
-            ByDefault.UNCLEAR,
+            DefaultAction.UNCLEAR,
             "WildcardUnknown",
             f"rule {rule.name}: Azure does not document the meaning of a wildcard here",
         )
     elif EVERY_NAME in domains and action == "block":
         yield (
-            ByDefault.BLOCKED,
+            DefaultAction.BLOCKED,
             "BlocksByDefault",
             f'rule {rule.name} blocks every name (".") that no rule above allows',
         )
     elif EVERY_NAME in domains:
-        yield ByDefault.ANSWERED, "AllowsEveryName", f"rule {rule.name} lets every name through"
+        yield DefaultAction.ANSWERED, "AllowsEveryName", f"rule {rule.name} lets every name through"
     elif action != "block" and (wide := [domain for domain in domains if _is_top_level(domain)]):
         message = f"rule {rule.name} lets every name below {', '.join(wide)} through"
-        yield ByDefault.ANSWERED, "AllowsTopLevel", message
+        yield DefaultAction.ANSWERED, "AllowsTopLevel", message
 
 
 def _is_top_level(domain: str) -> bool:

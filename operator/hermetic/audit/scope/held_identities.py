@@ -33,11 +33,11 @@ KUBELET = "identityprofile.kubeletidentity"
 
 @dataclass(frozen=True, slots=True)
 class Identities:
-    """Object ids in lower case, each with the place that names it. `odd` are places where one could not be read."""
+    """Object ids in lower case, each with what names it. `unread_holders` name one that could not be read."""
 
-    held: Mapping[str, str]
+    holders: Mapping[str, str]
     control_plane: Mapping[str, str]
-    odd: tuple[str, ...]
+    unread_holders: tuple[str, ...]
     names_the_kubelet: bool
     observations: tuple[Observation, ...]
 

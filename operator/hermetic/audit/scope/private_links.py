@@ -85,10 +85,10 @@ def _targets(estate: Estate, policy: Policy) -> Listing[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
+class OtherConnection:
     """One connection as text, and its ARM id, which its rejection needs; "" where the answer has none."""
 
-    words: str
+    description: str
     link: str
     waits: bool
     """Whether it waits for approval. False: it is approved."""
@@ -103,25 +103,25 @@ class Other:
 class Undecided:
     """A connection of an endpoint that may be ours: the reason for Unknown, and what could not be observed."""
 
-    other: Other
+    other: OtherConnection
     reason: str
     observations: tuple[Observation, ...] = ()
 
 
 @dataclass(slots=True)
-class Others:
+class OtherConnections:
     """Connections of endpoints that are not known to be ours.
 
-    `strangers` are not ours. `odd` has a message for each state that is not known.
+    `strangers` are not ours. `unclear` has a message for each state that is not known.
     """
 
-    strangers: list[Other] = field(default_factory=list)
+    strangers: list[OtherConnection] = field(default_factory=list)
     undecided: list[Undecided] = field(default_factory=list)
-    odd: list[str] = field(default_factory=list)
+    unclear: list[str] = field(default_factory=list)
     damage: list[Missing] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.strangers or self.undecided or self.odd or self.damage)
+        return bool(self.strangers or self.undecided or self.unclear or self.damage)
 
 
 def _networks_unseen(estate: Estate) -> tuple[Observation, ...]:
@@ -129,7 +129,7 @@ def _networks_unseen(estate: Estate) -> tuple[Observation, ...]:
     return tuple(observation for observation in subnets_of(estate)[1] if observation.problem is not None)
 
 
-def others_of(estate: Estate, policy: Policy, connections: Sequence[ConsumerConnection]) -> Others:
+def others_of(estate: Estate, policy: Policy, connections: Sequence[ConsumerConnection]) -> OtherConnections:
     """Ours are the endpoints in subscriptions of the cluster, of its networks, and in those that the policy names.
 
     A peering makes no subscription ours: its remote network may belong to another tenant
@@ -137,7 +137,7 @@ def others_of(estate: Estate, policy: Policy, connections: Sequence[ConsumerConn
     is, is not known.
     """
     ours, unseen = (estate.cluster, *network_ids_of(estate)), _networks_unseen(estate)
-    other_connections = Others()
+    other_connections = OtherConnections()
     for connection in connections:
         try:
             consumer = (connection.private_endpoint.id if connection.private_endpoint is not None else None) or ""
@@ -152,9 +152,9 @@ def others_of(estate: Estate, policy: Policy, connections: Sequence[ConsumerConn
         description = (
             f"{connection.name or 'a connection without a name'} ({consumer or 'an endpoint that is not named'})"
         )
-        other = Other(description, link, waits=status == PENDING)
+        other = OtherConnection(description, link, waits=status == PENDING)
         if status not in {APPROVED, PENDING}:
-            other_connections.odd.append(f"{description}: status {status!r} is not known")
+            other_connections.unclear.append(f"{description}: status {status!r} is not known")
         elif not subscription_of(consumer):
             other_connections.undecided.append(Undecided(other, "ConsumerNotNamed"))
         elif unseen:

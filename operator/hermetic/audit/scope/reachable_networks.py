@@ -21,7 +21,7 @@ from hermetic.audit.cluster.virtual_hubs import peer_ids_of, subscriptions_of
 from hermetic.audit.estate.arm_ids import group_of, parent_of, subscription_of, type_of
 from hermetic.audit.estate.azure.vnet import InhabitedNetwork
 from hermetic.audit.estate.estate import Estate, derived
-from hermetic.audit.estate.observation import Listing, Seen, merged
+from hermetic.audit.estate.observation import Listing, Lookup, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.policy.declarations import Policy
@@ -96,7 +96,7 @@ def _listed(estate: Estate, policy: Policy, kind: type[R], scopes: Iterable[str]
     return Listing(estate.cluster, tuple(once[key] for key in sorted(once)), listing.evidence, problem)
 
 
-def _unlisted(networks: Iterable[Seen[InhabitedNetwork]], kind: str, listed: Container[str]) -> Problem | None:
+def _unlisted(networks: Iterable[Lookup[InhabitedNetwork]], kind: str, listed: Container[str]) -> Problem | None:
     """Why the list of a kind is incomplete: a network was not read, or it refers to a resource that was not listed."""
     if kind.lower() not in INHABITANTS:
         return None
@@ -121,12 +121,12 @@ def reached_network_ids(estate: Estate, policy: Policy) -> frozenset[str]:
     return frozenset(_reached(estate, policy))
 
 
-def reached_networks(estate: Estate, policy: Policy) -> tuple[Seen[InhabitedNetwork], ...]:
+def reached_networks(estate: Estate, policy: Policy) -> tuple[Lookup[InhabitedNetwork], ...]:
     """The same networks, with what is in their subnets; sorted by id."""
     return tuple(estate.one(InhabitedNetwork, network_id) for _, network_id in sorted(_reached(estate, policy).items()))
 
 
-def _own_networks(estate: Estate) -> tuple[Seen[InhabitedNetwork], ...]:
+def _own_networks(estate: Estate) -> tuple[Lookup[InhabitedNetwork], ...]:
     return tuple(estate.one(InhabitedNetwork, network_id) for network_id in network_ids_of(estate))
 
 

@@ -21,7 +21,7 @@ from hermetic.audit.estate.azure.key_vaults import KeyVault, ManagedHsm
 from hermetic.audit.estate.azure.managed_services import ApplicationGateway, AzureFirewall
 from hermetic.audit.estate.azure.storage import StorageAccount
 from hermetic.audit.estate.estate import Estate, derived
-from hermetic.audit.estate.observation import Listing, Observation, Seen, is_not_found, merged
+from hermetic.audit.estate.observation import Listing, Lookup, Observation, is_not_found, merged
 from hermetic.audit.estate.questions import UnreadReason
 from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.behind_firewall import own_resources_named
@@ -108,7 +108,7 @@ def services_of(estate: Estate, account: str) -> tuple[str, ...]:
     return tuple(f"{account}/{service}" for service in SERVICES.get(kind.lower(), (BLOBS, FILES, QUEUES, TABLES)))
 
 
-def unasked_accounts(estate: Estate, policy: Policy) -> tuple[Seen[StorageAccount], ...]:
+def unasked_accounts(estate: Estate, policy: Policy) -> tuple[Lookup[StorageAccount], ...]:
     """The storage accounts in scope that were not asked: which services they have is not known."""
     accounts = (estate.one(StorageAccount, account) for account in account_ids(estate, policy))
     return tuple(observed for observed in accounts if _is_unasked(observed))
@@ -250,7 +250,7 @@ def watchers_here(estate: Estate, policy: Policy) -> Listing[NetworkWatcher]:
 
 
 @derived
-def flow_logs(estate: Estate, policy: Policy) -> tuple[tuple[Seen[FlowLog], ...], tuple[Observation, ...]]:
+def flow_logs(estate: Estate, policy: Policy) -> tuple[tuple[Lookup[FlowLog], ...], tuple[Observation, ...]]:
     """Flow logs of the networks, their subnets and interfaces, and of the security groups; disabled ones included.
 
     A network lists its own. Those of subnets, interfaces and security groups are in the list of the watcher alone.
@@ -265,7 +265,7 @@ def flow_logs(estate: Estate, policy: Policy) -> tuple[tuple[Seen[FlowLog], ...]
     logs = {key: estate.one(FlowLog, log) for key, log in named.items()}
     for log in listed:
         if log.id.lower() not in logs and _is_about(log, scopes):
-            logs[log.id.lower()] = Seen(log.id, log, log.evidence)
+            logs[log.id.lower()] = Lookup(log.id, log, log.evidence)
     return tuple(logs[key] for key in sorted(logs)), (watchers, listed, *of_groups)
 
 

@@ -51,7 +51,7 @@ class NodePlace:
 class PlacedNodes:
     """A place, the number of ready nodes in it, and the name of the first of them."""
 
-    place: NodePlace
+    node_place: NodePlace
     count: int
     first: str
 
@@ -94,10 +94,10 @@ def problems_of_places(nodes: tuple[PlacedNodes, ...], coverage: AttestedCoverag
     """Every place that the coverage does not contain."""
     pools = _Pools(coverage)
     for placed in nodes:
-        message = pools.problem_of(placed.place)
+        message = pools.problem_of(placed.node_place)
         if message:
             more = f" and {placed.count - 1} more nodes" if placed.count > 1 else ""
-            is_provisioned = bool(placed.place.provisioner)
+            is_provisioned = bool(placed.node_place.provisioner)
             yield PlaceProblem(f"node {placed.first}{more}: {message}", is_provisioned)
 
 
@@ -105,12 +105,12 @@ def changed_images(nodes: tuple[PlacedNodes, ...], coverage: AttestedCoverage) -
     """A sentence for each covered place whose nodes run another image than the pool had when it was audited."""
     pools = _Pools(coverage)
     for placed in nodes:
-        pool = pools.pool_of(placed.place)
-        if isinstance(pool, str) or not pool.node_image or not placed.place.image:
+        pool = pools.pool_of(placed.node_place)
+        if isinstance(pool, str) or not pool.node_image or not placed.node_place.image:
             continue
-        if pool.node_image.casefold() != placed.place.image.casefold():
+        if pool.node_image.casefold() != placed.node_place.image.casefold():
             yield (
-                f"node {placed.first} of pool {pool.name} has the image {placed.place.image}; "
+                f"node {placed.first} of pool {pool.name} has the image {placed.node_place.image}; "
                 f"{pool.node_image} was attested"
             )
 

@@ -16,7 +16,7 @@ from hermetic.audit.attestation.report_form import report_digest
 from hermetic.audit.attestation.verification import Attestation, Expected, verify
 from hermetic.cli.attest.files import SUFFIXES, read_attestation, read_public_keys, read_report
 from hermetic.cli.attest.text import CHAIN_SCHEMA, CHECK_SCHEMA, attested, chain_as_json, chain_lines, lines
-from hermetic.cli.exit_codes import Several
+from hermetic.cli.exit_codes import SeveralErrors
 from hermetic.cli.options import common_options
 from hermetic.cli.terminal import echo_fitted, write_json
 from hermetic.errors import AttestationRefused, ChainBroken, InputError, Unreachable
@@ -159,7 +159,7 @@ def _envelope_or_refusal(file: Path) -> Envelope | AttestationRefused:
 
 def _must_be_intact(folder: Path, report: ChainReport) -> None:
     if not report.intact:
-        raise Several([_broken(folder, issue) for issue in report.issues if issue.finding.breaks])
+        raise SeveralErrors([_broken(folder, issue) for issue in report.issues if issue.finding.breaks])
 
 
 def _broken(folder: Path, issue: ChainIssue) -> ChainBroken:

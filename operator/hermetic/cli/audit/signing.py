@@ -23,7 +23,7 @@ from hermetic.audit.report.json_form import document
 from hermetic.audit.result.report import Report
 from hermetic.cli.attest.files import load_signing_key, read_attestation, read_public_keys, write_attestation
 from hermetic.cli.audit.files import content_of, digest_of
-from hermetic.cli.cluster_identity import Tie, not_tied, tie_to
+from hermetic.cli.cluster_identity import ServerIdentity, not_tied, tie_to
 from hermetic.cli.terminal import note
 from hermetic.controller.clock import SystemClock
 from hermetic.errors import AttestationRefused, InputError
@@ -41,7 +41,7 @@ class Signing:
     file: Path
     previous: Attestation | None
     valid_for: timedelta
-    tie: Tie
+    tie: ServerIdentity
 
 
 def signing_of(options: dict[str, Any]) -> Signing:
@@ -106,7 +106,7 @@ def sign(signing: Signing, collected: Collected, report: Report, options: dict[s
     note(f"signed: {signing.file}, number {attestation.sequence} of its chain, valid until {until}")
 
 
-def _must_be_about(cluster: str, previous: Attestation | None, tie: Tie) -> None:
+def _must_be_about(cluster: str, previous: Attestation | None, tie: ServerIdentity) -> None:
     tie.declared.must_be_about(cluster)
     if previous is not None and not same_id(previous.scope.cluster_arm_id, cluster.strip()):
         raise InputError(
@@ -115,7 +115,7 @@ def _must_be_about(cluster: str, previous: Attestation | None, tie: Tie) -> None
         )
 
 
-def _tie(options: dict[str, Any]) -> Tie:
+def _tie(options: dict[str, Any]) -> ServerIdentity:
     if options["snapshot"] is not None and not (options["kubeconfig"] or options["context"]):
         return not_tied("a snapshot is evaluated without any request; --kubeconfig or --context names its API server")
     return asyncio.run(tie_to(options["kubeconfig"], options["context"]))

@@ -195,8 +195,8 @@ def _of_the_cluster(
 
 def _probe(api: KubernetesApi, sources: AuditSources, declared: DeclaredIdentity, progress: ProgressLine) -> Answerer:
     from hermetic.cli.audit.probe import probe_pods
-    from hermetic.collect.probe.running import PATIENCE_SECONDS, ProbeAnswerer, Probing
+    from hermetic.collect.probe.running import PATIENCE_SECONDS, ProbeAnswerer, ProbeRounds
 
     pods = probe_pods(sources.probe_namespace, sources.probe_image, declared.probe)
     progress.note(f"probing from pods of {pods.image} in {pods.namespace}; {PATIENCE_SECONDS} s at most")
-    return ProbeAnswerer(Probing(api, pods), SystemClock())
+    return ProbeAnswerer(ProbeRounds(api, pods), SystemClock())

@@ -31,16 +31,16 @@ class Archive:
 
     sha256: dict[str, str] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
-    kept: dict[str, bytes] = field(default_factory=dict)
+    contents: dict[str, bytes] = field(default_factory=dict)
     folders: set[str] = field(default_factory=set)
 
     def content(self, name: str) -> bytes:
         """The content of a small file. Raises BundleRefused where there is none."""
         if name not in self.sha256:
             raise BundleRefused(f"{name} is missing")
-        if name not in self.kept:
+        if name not in self.contents:
             raise BundleRefused(f"{name} has {self.sizes[name]} bytes; {LARGEST_KEPT} are the most")
-        return self.kept[name]
+        return self.contents[name]
 
 
 def read_archive(path: Path) -> Archive:
@@ -105,4 +105,4 @@ def _add(tar: tarfile.TarFile, member: tarfile.TarInfo, archive: Archive) -> Non
             content += chunk
     archive.sha256[member.name], archive.sizes[member.name] = digest.hexdigest(), member.size
     if member.size <= LARGEST_KEPT:
-        archive.kept[member.name] = content
+        archive.contents[member.name] = content

@@ -18,24 +18,24 @@ class BundleFiles:
     """Where each file of the tar begins, and its size in bytes."""
 
     _opened: IO[bytes]
-    _places: dict[str, tuple[int, int]]
+    _positions: dict[str, tuple[int, int]]
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all files, in the order of the tar."""
-        return tuple(self._places)
+        return tuple(self._positions)
 
     def size(self, name: str) -> int:
         """Bytes of a file. Raises BundleRefused where it is missing."""
-        if name not in self._places:
+        if name not in self._positions:
             raise BundleRefused(f"{name} is missing")
-        return self._places[name][1]
+        return self._positions[name][1]
 
     def read(self, name: str, offset: int, length: int) -> bytes:
         """Bytes of a file from an offset on. Raises BundleRefused and Unreachable."""
         length = min(length, self.size(name) - offset)
         try:
-            return os.pread(self._opened.fileno(), length, self._places[name][0] + offset)
+            return os.pread(self._opened.fileno(), length, self._positions[name][0] + offset)
         except OSError as error:
             raise Unreachable(f"{name} of the bundle cannot be read: {error.strerror}", fix="check the disk") from None
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hermetic.api.text import cut_middle
 from hermetic.audit.checks.kube_cluster.storage import AZURE_BLOBS, AZURE_FILES, ENDPOINT, PRIVATE, is_nfs
-from hermetic.cli.check.facts import Before, Right
+from hermetic.cli.check.facts import PreflightFacts, Right
 from hermetic.cli.check.gpu_nodes import gpu_nodes
 from hermetic.cli.check.rows import CheckRow, RowVerdict, passes, unread
 from hermetic.cli.installation import NAMESPACE, written
@@ -44,7 +44,7 @@ _PLURALS = {
 _ROLES = "rbac.authorization.k8s.io"
 
 
-def rows_before(facts: Before, namespaces: tuple[str, ...] = ()) -> tuple[CheckRow, ...]:
+def rows_before(facts: PreflightFacts, namespaces: tuple[str, ...] = ()) -> tuple[CheckRow, ...]:
     """Every row; `namespaces` are those in which models are to run, if known."""
     return (
         _version(facts),
@@ -77,7 +77,7 @@ def _place(manifest: Mapping[str, Any]) -> tuple[str, str, str]:
     return group, _PLURALS[manifest["kind"]], manifest["metadata"].get("namespace", "")
 
 
-def _version(facts: Before) -> CheckRow:
+def _version(facts: PreflightFacts) -> CheckRow:
     check = "kubernetes-version"
     if facts.version is None:
         return unread(check, "the version of the API server", facts.version_problem)
@@ -102,7 +102,7 @@ def _version(facts: Before) -> CheckRow:
     return passes(check, f"the API server is Kubernetes {actual}")
 
 
-def _policy_engine(facts: Before) -> CheckRow:
+def _policy_engine(facts: PreflightFacts) -> CheckRow:
     check = "policy-engine"
     if facts.served_problem:
         return unread(check, "what the API server serves", facts.served_problem)
@@ -117,7 +117,7 @@ def _policy_engine(facts: Before) -> CheckRow:
     )
 
 
-def _definitions(facts: Before) -> Iterator[CheckRow]:
+def _definitions(facts: PreflightFacts) -> Iterator[CheckRow]:
     check = "crds"
     undecided = [dry_run for dry_run in facts.dry_runs if dry_run.problem]
     refused = [dry_run for dry_run in facts.dry_runs if dry_run.refusal]
@@ -144,7 +144,7 @@ def _definitions(facts: Before) -> Iterator[CheckRow]:
         yield passes(check, f"the API server accepts the {len(facts.dry_runs)} CRDs in a dry run")
 
 
-def _permissions(facts: Before) -> Iterator[CheckRow]:
+def _permissions(facts: PreflightFacts) -> Iterator[CheckRow]:
     check = "permissions"
     if unknown := [right for right, has in facts.rights.items() if has is None]:
         yield unread(check, f"{len(unknown)} of {len(facts.rights)} rights of this account", str(unknown[0]))
@@ -178,7 +178,7 @@ def _as_question(right: Right) -> str:
     return f"kubectl auth can-i {right.verb} {name}{where}"
 
 
-def _storage(facts: Before) -> Iterator[CheckRow]:
+def _storage(facts: PreflightFacts) -> Iterator[CheckRow]:
     check = "storage"
     if facts.drivers.problem:
         yield unread(check, "CSI drivers", facts.drivers.problem)
@@ -232,7 +232,7 @@ def _storage_class(storage_class: Mapping[str, Any]) -> CheckRow | None:
     )
 
 
-def _pod_security(facts: Before, namespaces: tuple[str, ...]) -> Iterator[CheckRow]:
+def _pod_security(facts: PreflightFacts, namespaces: tuple[str, ...]) -> Iterator[CheckRow]:
     check = "pod-security"
     if facts.namespaces.problem:
         yield unread(check, "namespaces", facts.namespaces.problem)

@@ -7,7 +7,7 @@ import asyncio
 from hermetic import __version__
 from hermetic.api.crd import DEFINITIONS, crd
 from hermetic.cli.check.before import needed
-from hermetic.cli.check.facts import Before, DryRun, Installed, Manifest, Read, Right
+from hermetic.cli.check.facts import DryRun, Installed, Manifest, PreflightFacts, Read, Right
 from hermetic.cli.check.gpu_nodes import pools, without_gpus
 from hermetic.collect.kube.discovery import catalogue
 from hermetic.errors import HermeticError, NotFound, Rejected, Unauthenticated, Unreachable
@@ -32,7 +32,7 @@ ROLE_BINDING = Kind(_RBAC, "v1", "RoleBinding", "rolebindings")
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 
 
-async def before(api: KubernetesApi) -> Before:
+async def before(api: KubernetesApi) -> PreflightFacts:
     """A cluster before an installation. Raises Unreachable and Unauthenticated where the API server cannot be asked."""
     version, version_problem = await _version(api)
     served, served_problem = await _served(api)
@@ -45,7 +45,7 @@ async def before(api: KubernetesApi) -> Before:
     bare = [without_gpus(pool) for pool in pools(nodes.items)]
     names = [some[0]["metadata"]["name"] for some in bare if some]
     beside = await asyncio.gather(*(read(api, POD, field_selector=f"spec.nodeName={name}") for name in names))
-    return Before(
+    return PreflightFacts(
         version=version,
         version_problem=version_problem,
         served=served,

@@ -52,7 +52,7 @@ class DryRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class PreflightFacts:
     """A cluster before an installation. `rights`: whether the caller has each right, None where unknown.
 
     `dry_runs`: of the CRDs.

@@ -9,7 +9,7 @@ from typing import Any
 
 from hermetic.api.condition_updates import is_true
 from hermetic.api.modeldeployment import Accelerator
-from hermetic.cli.check.facts import Before, Manifest, Read
+from hermetic.cli.check.facts import Manifest, PreflightFacts, Read
 from hermetic.cli.check.rows import CheckRow, RowVerdict, passes, unread
 from hermetic.plan.node_faults import gpu_faults
 from hermetic.sizing.catalogue import GIB, MIB
@@ -60,7 +60,7 @@ def without_gpus(pool: Pool) -> tuple[Manifest, ...]:
     return tuple(node for node in pool.nodes if not _offered(node, "allocatable"))
 
 
-def gpu_nodes(facts: Before) -> Iterator[CheckRow]:
+def gpu_nodes(facts: PreflightFacts) -> Iterator[CheckRow]:
     """One or more rows for each pool."""
     if facts.nodes.problem:
         yield unread(CHECK, "nodes", facts.nodes.problem)
@@ -79,7 +79,7 @@ def gpu_nodes(facts: Before) -> Iterator[CheckRow]:
         yield from _pool(pool, facts)
 
 
-def _pool(pool: Pool, facts: Before) -> Iterator[CheckRow]:
+def _pool(pool: Pool, facts: PreflightFacts) -> Iterator[CheckRow]:
     bare = without_gpus(pool)
     if bare:
         yield _no_gpus(pool, bare[0], len(bare), facts)
@@ -168,7 +168,7 @@ def _single_strategy(pool: Pool, profile: str, mebibytes: int) -> CheckRow:
     )
 
 
-def _no_gpus(pool: Pool, node: Manifest, number: int, facts: Before) -> CheckRow:
+def _no_gpus(pool: Pool, node: Manifest, number: int, facts: PreflightFacts) -> CheckRow:
     cause, fix, commands = _cause(pool, node, facts)
     name = node["metadata"]["name"]
     return CheckRow(
@@ -184,7 +184,7 @@ def _no_gpus(pool: Pool, node: Manifest, number: int, facts: Before) -> CheckRow
 _Cause = tuple[str, str, tuple[str, ...]]
 
 
-def _cause(pool: Pool, node: Manifest, facts: Before) -> _Cause:
+def _cause(pool: Pool, node: Manifest, facts: PreflightFacts) -> _Cause:
     """Cause, remedy and command for details; the first that applies, from the machine up to the plug-in."""
     labels = node["metadata"].get("labels") or {}
     if not is_true(node, "Ready"):

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from hermetic.cli.exit_codes import Several
+from hermetic.cli.exit_codes import SeveralErrors
 from hermetic.cli.images.lists import LISTS, image_copies
 from hermetic.cli.images.sources import SourceMap, source_map
-from hermetic.cli.images.uses import CONFIGURATION, Manifest, Use, is_of_the_bundle, is_of_weights, uses_of
+from hermetic.cli.images.uses import CONFIGURATION, ImageUse, Manifest, is_of_the_bundle, is_of_weights, uses_of
 from hermetic.cli.manifest_validation import validate
 from hermetic.cli.manifests import note_skipped, read_manifests
 from hermetic.cli.options import common_options, manifest_files
@@ -80,7 +80,7 @@ def command(
     sources = source_map(typed_sources, from_file)
     uses = _of_files(files, namespace) if files else asyncio.run(_of_cluster(**cluster))
     uses += _of_configuration(config) if config is not None else []
-    by_image: dict[str, list[Use]] = {}
+    by_image: dict[str, list[ImageUse]] = {}
     for use in sorted(set(uses)):
         by_image.setdefault(use.image, []).append(use)
     if output in LISTS:
@@ -94,7 +94,7 @@ def command(
             note("the operator's own image is not in these manifests; 'hermetic bundle verify' prints that of a bundle")
 
 
-def _print(by_image: Mapping[str, Sequence[Use]], sources: SourceMap) -> None:
+def _print(by_image: Mapping[str, Sequence[ImageUse]], sources: SourceMap) -> None:
     for image, uses in by_image.items():
         echo_fitted(image)
         if source := sources.reference(image):
@@ -108,8 +108,8 @@ def _print(by_image: Mapping[str, Sequence[Use]], sources: SourceMap) -> None:
             note(f"{image} is not named by digest")
 
 
-def _write_list(form: str, by_image: Mapping[str, Sequence[Use]], sources: SourceMap) -> None:
-    """Raises Several with every image whose source is not known: a list with a gap would look complete."""
+def _write_list(form: str, by_image: Mapping[str, Sequence[ImageUse]], sources: SourceMap) -> None:
+    """Raises SeveralErrors with every image whose source is not known: a list with a gap would look complete."""
     repositories, unknown = dict[str, str](), list[InputError]()
     for image, uses in by_image.items():
         repository = sources.repository(image)
@@ -124,7 +124,7 @@ def _write_list(form: str, by_image: Mapping[str, Sequence[Use]], sources: Sourc
         else:
             unknown.append(_source_unknown(image))
     if unknown:
-        raise Several(unknown)
+        raise SeveralErrors(unknown)
     copies = image_copies(repositories)
     if not copies:
         note("no image is to be copied")
@@ -140,7 +140,7 @@ def _source_unknown(image: str) -> InputError:
     )
 
 
-def _of_files(files: tuple[str, ...], namespace: str) -> list[Use]:
+def _of_files(files: tuple[str, ...], namespace: str) -> list[ImageUse]:
     reading = read_manifests(files)
     accepted, findings = validate(reading.typed, namespace=namespace)
     note_skipped(reading)
@@ -158,12 +158,14 @@ def _of_files(files: tuple[str, ...], namespace: str) -> list[Use]:
     return [use for manifest in manifests for use in uses_of(manifest)]
 
 
-def _of_configuration(file: Path) -> list[Use]:
+def _of_configuration(file: Path) -> list[ImageUse]:
     images = load_configuration(file).integrity.verifiers
-    return [Use(image, CONFIGURATION, "", file.name, f"integrity.verifiers[{at}]") for at, image in enumerate(images)]
+    return [
+        ImageUse(image, CONFIGURATION, "", file.name, f"integrity.verifiers[{at}]") for at, image in enumerate(images)
+    ]
 
 
-async def _of_cluster(kubeconfig: str | None, context: str | None) -> list[Use]:
+async def _of_cluster(kubeconfig: str | None, context: str | None) -> list[ImageUse]:
     from hermetic.kube.client import KubernetesApi
     from hermetic.kube.connection import find_connection
 
@@ -178,6 +180,6 @@ async def _of_cluster(kubeconfig: str | None, context: str | None) -> list[Use]:
     return [use for manifest in manifests for use in uses_of(manifest)]
 
 
-def _as_json(image: str, sources: SourceMap, uses: Iterable[Use]) -> dict[str, Any]:
+def _as_json(image: str, sources: SourceMap, uses: Iterable[ImageUse]) -> dict[str, Any]:
     used_by = [{"kind": use.kind, "namespace": use.namespace, "name": use.name, "field": use.field} for use in uses]
     return {"image": image, "source": sources.reference(image), "usedBy": used_by}

@@ -20,7 +20,7 @@ _OF_THE_BUNDLE = frozenset({CONFIGURATION, DEPLOYMENT.kind, EGRESS_AUDIT.kind, *
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Use:
+class ImageUse:
     """A field of an object that names an image; `field` is its path in the object."""
 
     image: str
@@ -36,19 +36,19 @@ class Use:
         return f"{self.kind} {name}: {self.field}"
 
 
-def uses_of(manifest: Manifest) -> Iterator[Use]:
+def uses_of(manifest: Manifest) -> Iterator[ImageUse]:
     """The images that an object names: a ModelDeployment, its workload, an EgressAudit or the operator's Deployment."""
     metadata, spec = manifest["metadata"], manifest.get("spec") or {}
     for field, image in _fields(str(manifest["kind"]), spec, metadata.get("labels") or {}):
-        yield Use(image, str(manifest["kind"]), metadata.get("namespace", ""), metadata.get("name", ""), field)
+        yield ImageUse(image, str(manifest["kind"]), metadata.get("namespace", ""), metadata.get("name", ""), field)
 
 
-def is_of_the_bundle(uses: Iterable[Use]) -> bool:
+def is_of_the_bundle(uses: Iterable[ImageUse]) -> bool:
     """Whether only fields for the operator's own image name it; `hermetic bundle load` pushes that image."""
     return all(use.kind in _OF_THE_BUNDLE for use in uses)
 
 
-def is_of_weights(uses: Iterable[Use]) -> bool:
+def is_of_weights(uses: Iterable[ImageUse]) -> bool:
     """Whether it is used as a volume of weights alone; `hermetic stage` writes such an image."""
     return all(use.field == WEIGHTS_FIELD for use in uses)
 

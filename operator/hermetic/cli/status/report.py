@@ -119,7 +119,7 @@ class DeploymentReport:
     model: str
     gpus: str
     weights: str
-    wanted: int
+    desired: int
     serving: int
     endpoint: str
     ready: ConditionRow
@@ -138,7 +138,7 @@ class DeploymentReport:
         return next((condition for condition in self.conditions if condition.type == kind), None)
 
 
-def _wanted(spec: Manifest) -> int:
+def _desired(spec: Manifest) -> int:
     """How many pods the operator keeps. Fields that a later release added to `autoscaling` are ignored."""
     replicas, bounds = int(spec.get("replicas", 1)), spec.get("autoscaling")
     return Autoscaling.model_validate(bounds, extra="ignore").clamp(replicas) if bounds else replicas
@@ -149,7 +149,7 @@ def report(deployment: Manifest, pods: Sequence[Manifest], audit: Manifest | Non
     metadata, spec, status = deployment["metadata"], deployment.get("spec") or {}, deployment.get("status") or {}
     conditions = tuple(_observed(condition) for condition in status.get("conditions") or ())
     states = tuple(_state(pod) for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])))
-    ready, desired = _ready(metadata, status, conditions), _wanted(spec)
+    ready, desired = _ready(metadata, status, conditions), _desired(spec)
     serving = sum(state.state == "ready" for state in states) if states else int(status.get("replicas") or 0)
     return DeploymentReport(
         namespace=metadata["namespace"],
@@ -158,7 +158,7 @@ def report(deployment: Manifest, pods: Sequence[Manifest], audit: Manifest | Non
         model=_at(spec, "model", "name"),
         gpus=f"{_at(spec, 'accelerator', 'count') or 1} x {_at(spec, 'accelerator', 'resource') or 'nvidia.com/gpu'}",
         weights=_weights(spec.get("weights") or {}),
-        wanted=desired,
+        desired=desired,
         serving=serving,
         endpoint=_at(status, "endpoint", "url") if serving else "",
         ready=ready,

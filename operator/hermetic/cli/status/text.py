@@ -180,7 +180,7 @@ def table(reports: Iterable[DeploymentReport]) -> Iterator[tuple[str, ...]]:
             report.name,
             report.engine.replace(" ", "-"),
             report.gpus.split(" ")[0],
-            f"{report.serving}/{report.wanted}",
+            f"{report.serving}/{report.desired}",
             report.ready.truth,
             report.ready.reason,
             report.endpoint,

@@ -153,7 +153,9 @@ def _run(
 
 
 def _tell(destination: Path, staged: Staged, advice: list[str]) -> None:
-    echo(f"{destination}: {staged.names.files} files, {staged.names.size} bytes; {staged.kept} were there already")
+    echo(
+        f"{destination}: {staged.names.files} files, {staged.names.size} bytes; {staged.bytes_kept} were there already"
+    )
     echo(f"digest: {staged.root}")
     if staged.image:
         echo(f"image: {staged.image}")
@@ -165,7 +167,7 @@ def _facts(destination: Path, ran: _Run) -> dict[str, Any]:
     staged, names = ran.staged, ran.staged.names
     return {
         "destination": str(destination), "digest": staged.root, "files": names.files, "bytes": names.size,
-        "bytesKept": staged.kept, "durable": not staged.unconfirmed,
+        "bytesKept": staged.bytes_kept, "durable": not staged.unconfirmed,
         "leftOut": ran.left_out,
         **({"image": staged.image} if staged.image else {}),
     }  # fmt: skip

@@ -105,7 +105,7 @@ class ArmReader:
             tuple(body for answer in answers for body in answer.bodies),
             (*groups.evidence, *(exchange for answer in answers for exchange in answer.evidence)),
             problem,
-            " ".join(sorted({answer.kept for answer in answers} - {""})),
+            " ".join(sorted({answer.projection for answer in answers} - {""})),
         )
 
 

@@ -110,7 +110,7 @@ class ArmClient:
             began = self.clock.monotonic()
             attempt = await self.wire.send(ask, token)
             reply_headers.update({name.lower(): value for name, value in attempt.headers.items()})
-        self.progress.answered(ask.words, self.clock.monotonic() - began)
+        self.progress.answered(ask.request_line, self.clock.monotonic() - began)
         return attempt
 
     async def _waited(self, reply: ArmReply, tries: int, until: float | None) -> bool:
@@ -124,7 +124,7 @@ class ArmClient:
             if is_throttled:
                 self._pacing.bar(reply.ask.lane, seconds)
             return False
-        self.progress.waits(f"{reply.ask.words}: {reply.status or 'no answer'}, again", seconds)
+        self.progress.waits(f"{reply.ask.request_line}: {reply.status or 'no answer'}, again", seconds)
         if is_throttled:
             self._pacing.close(reply.ask.lane, seconds)
         else:
@@ -152,5 +152,5 @@ class ArmClient:
 
     @staticmethod
     def _without_a_token(ask: Ask) -> ArmReply:
-        detail = f"{ask.words}: not sent, the token has expired or was revoked during the audit"
+        detail = f"{ask.request_line}: not sent, the token has expired or was revoked during the audit"
         return ArmReply(ask, problem=Problem(UnreadReason.UNAUTHENTICATED, detail, ""))

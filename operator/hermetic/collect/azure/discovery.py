@@ -54,7 +54,7 @@ class _Found:
     def answer(self) -> Answer:
         bodies = (*self.listed.bodies, *self.decided, *self.rows.values())
         evidence, problem = (*self.listed.evidence, *self.evidence), self.listed.problem or self.problem
-        return Answer(bodies, evidence, problem, self.listed.kept)
+        return Answer(bodies, evidence, problem, self.listed.projection)
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ MOST_BARREN_PAGES = 20
 class PagedList:
     """A list as far as it was read. `more` is the request for the next page, None when there is none.
 
-    `refusal` is ARM's code where it refused a page. `reduce` projects a row, and `kept` names the projection.
+    `refusal` is ARM's code where it refused a page. `reduce` projects a row, and `projection` names the projection.
     """
 
     bodies: list[Body] = field(default_factory=list)
@@ -31,15 +31,15 @@ class PagedList:
     more: Ask | None = None
     refusal: str = ""
     reduce: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
-    kept: str = ""
-    _known: dict[str, tuple[Body, ...]] = field(default_factory=dict)
+    projection: str = ""
+    _bodies_by_id: dict[str, tuple[Body, ...]] = field(default_factory=dict)
     _followed: set[str] = field(default_factory=set)
     _barren: int = 0
 
     @property
     def answer(self) -> Answer:
         """The list as an answer of the estate."""
-        return Answer(tuple(self.bodies), self.evidence, self.problem, self.kept)
+        return Answer(tuple(self.bodies), self.evidence, self.problem, self.projection)
 
     def take(self, reply: ArmReply, rows: list[Any]) -> None:
         """Add the rows of one page, projected; an identical row is not added twice."""
@@ -60,10 +60,10 @@ class PagedList:
         return is_new and self._barren < MOST_BARREN_PAGES and len(self._followed) < MOST_PAGES
 
     def _take(self, name: str, row: Mapping[str, Any], evidence: tuple[Evidence, ...]) -> None:
-        previous_bodies = self._known.get(name, ())
+        previous_bodies = self._bodies_by_id.get(name, ())
         if not any(row == previous.value for previous in previous_bodies):
             body = PackedBody(row, evidence)
-            self._known[name] = (*previous_bodies, body)
+            self._bodies_by_id[name] = (*previous_bodies, body)
             self.bodies.append(body)
 
 
@@ -74,7 +74,7 @@ async def all_pages(client: ArmClient, ask: Ask, kind: str = "") -> PagedList:
     """
     listed = PagedList(more=ask)
     if kind:
-        listed.reduce, listed.kept = partial(kept_of, kind), fields_kept(kind)
+        listed.reduce, listed.projection = partial(kept_of, kind), fields_kept(kind)
     listed.goes_on_at(ask.target)
     while listed.more is not None:
         await _next_page(client, listed)

@@ -31,7 +31,7 @@ class Ask:
     body: Mapping[str, Any] | None = None
 
     @property
-    def words(self) -> str:
+    def request_line(self) -> str:
         """Method and target, as evidence shows them."""
         return f"{self.method} {self.target}"
 
@@ -80,11 +80,13 @@ class ArmReply:
     @property
     def evidence(self) -> tuple[Evidence, ...]:
         """The request and its status as evidence."""
-        return (Evidence(self.ask.words, self.status, self.sha256),)
+        return (Evidence(self.ask.request_line, self.status, self.sha256),)
 
     def but(self, reason: UnreadReason, detail: str) -> ArmReply:
         """The same reply with a problem instead of its content."""
-        return replace(self, value=None, problem=Problem(reason, f"{self.ask.words}: {detail}", self.ask.permission))
+        return replace(
+            self, value=None, problem=Problem(reason, f"{self.ask.request_line}: {detail}", self.ask.permission)
+        )
 
 
 LONGEST_MESSAGE = 300
@@ -166,13 +168,13 @@ def _refused(ask: Ask, status: int, value: Any) -> Problem:
 
 def _forbidden(ask: Ask, explanation: str, code: str, message: str) -> Problem:
     if code.lower() == _DENY_ASSIGNMENT:
-        return Problem(UnreadReason.LOCKED, f"{ask.words}: {explanation}")  # no permission is missing
+        return Problem(UnreadReason.LOCKED, f"{ask.request_line}: {explanation}")  # no permission is missing
     match = _ACTION.search(message)
-    return Problem(UnreadReason.FORBIDDEN, f"{ask.words}: {explanation}", match[1] if match else ask.permission)
+    return Problem(UnreadReason.FORBIDDEN, f"{ask.request_line}: {explanation}", match[1] if match else ask.permission)
 
 
 def _problem(ask: Ask, reason: UnreadReason, explanation: str) -> Problem:
-    return Problem(reason, f"{ask.words}: {explanation}", ask.permission)
+    return Problem(reason, f"{ask.request_line}: {explanation}", ask.permission)
 
 
 def _error(value: Any) -> tuple[str, str]:

@@ -125,7 +125,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _cut(reply: ArmReply, why: str) -> Problem:
-    return Problem(UnreadReason.TRUNCATED, f"{reply.ask.words}: {why}", _PERMISSION)
+    return Problem(UnreadReason.TRUNCATED, f"{reply.ask.request_line}: {why}", _PERMISSION)
 
 
 def _listed(texts: Iterable[str]) -> str:

@@ -171,7 +171,7 @@ def probed_nodes(
     """
     by_pool_subnet: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for node in sorted(nodes, key=_preference):
-        by_pool_subnet.setdefault(place_of(node), []).append(node)
+        by_pool_subnet.setdefault(pool_and_subnet_of(node), []).append(node)
     return tuple(
         ProbedNode(pool, subnet, _node_of_turn(members, turn, again))
         for (pool, subnet), members in sorted(by_pool_subnet.items())
@@ -188,7 +188,7 @@ def _node_of_turn(members: list[Mapping[str, Any]], turn: int, again: frozenset[
     return str(other_names[turn // 2 % len(other_names)] if turn % 2 and other_names else names[0])
 
 
-def place_of(node: Mapping[str, Any]) -> tuple[str, str]:
+def pool_and_subnet_of(node: Mapping[str, Any]) -> tuple[str, str]:
     """(pool, subnet) from the labels that AKS sets on nodes."""
     labels = node["metadata"].get("labels") or {}
     pool = next((labels[label] for label in POOL_LABELS if labels.get(label)), UNNAMED)

@@ -32,7 +32,7 @@ IMAGE_POLICY = "hermetic-operator-probe-image"
 """Admission policy that compares the image with the EgressAudit in the API server's cache, which may lag briefly."""
 
 
-class Probing:
+class ProbeRounds:
     """The rounds of one cluster."""
 
     def __init__(self, kube: KubeApi, pods: ProbePods) -> None:
@@ -125,7 +125,7 @@ def failure_of_job(job: Mapping[str, Any]) -> str:
 class ProbeAnswerer:
     """The probe as a source of an audit: one round of all pools, started by the first question, answers every one."""
 
-    def __init__(self, probing: Probing, clock: Clock) -> None:
+    def __init__(self, probing: ProbeRounds, clock: Clock) -> None:
         self._probing = probing
         self._clock = clock
         self._answer: Answer | None = None

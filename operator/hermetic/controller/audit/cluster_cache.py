@@ -17,7 +17,7 @@ from hermetic.audit.verdict.node_places import NodePlace, PlacedNodes, place_of_
 from hermetic.collect.kube.cache import CacheSnapshot, ClusterObservations, ObservedList
 from hermetic.collect.kube.cache_watches import CacheWatches
 from hermetic.collect.kube.list_requests import ListRequest
-from hermetic.collect.probe.job import place_of
+from hermetic.collect.probe.job import pool_and_subnet_of
 from hermetic.controller.audit.faults import AuditFaults
 from hermetic.kinds import Kind
 from hermetic.kube.cooperative import cooperatively
@@ -125,9 +125,9 @@ class ClusterCache:
             placed: list[tuple[str, NodePlace]] = []
             async for body in _bodies(self.observed().lists[NODES]):
                 name = str(body["metadata"].get("name", ""))
-                identities.append((*place_of(body), name, _machine(body)))
+                identities.append((*pool_and_subnet_of(body), name, _machine(body)))
                 if is_true(body, "Ready"):
-                    ready_places.add(place_of(body))
+                    ready_places.add(pool_and_subnet_of(body))
                 if (place := place_of_ready_node(body)) is not None:
                     placed.append((name, place))
             self._nodes = NodesRead(revision, tuple(sorted(identities)), frozenset(ready_places), placed_nodes(placed))

@@ -27,11 +27,11 @@ from hermetic.collect.probe.job import (
     SUBNET_ANNOTATION,
     ProbedNode,
     ProbePods,
-    place_of,
+    pool_and_subnet_of,
     probed_nodes,
 )
 from hermetic.collect.probe.readings import Round, expected_pods
-from hermetic.collect.probe.running import PATIENCE_SECONDS, POLL_SECONDS, Probing
+from hermetic.collect.probe.running import PATIENCE_SECONDS, POLL_SECONDS, ProbeRounds
 from hermetic.collect.probe.targets import Targets
 from hermetic.kinds import JOB, THE_EGRESS_AUDIT
 from hermetic.ports import Clock, KubeApi
@@ -181,7 +181,7 @@ class Prober:
         there.
         """
         self._probe, self._cause = probe, cause
-        probing = Probing(self._api, self._pods(probe, self._update_targets(probe)))
+        probing = ProbeRounds(self._api, self._pods(probe, self._update_targets(probe)))
         if not self._has_read_earlier_rounds:
             await self._adopt_earlier_rounds(probing)
             self._has_read_earlier_rounds = True
@@ -240,7 +240,7 @@ class Prober:
         run = f"{self._clock.now():{_START_FORMAT}}-{_cause_digest(cause)}"
         return RoundInProgress(run, nodes, self._clock.monotonic() + PATIENCE_SECONDS)
 
-    async def _continue_round(self, probing: Probing, in_progress: RoundInProgress) -> None:
+    async def _continue_round(self, probing: ProbeRounds, in_progress: RoundInProgress) -> None:
         if not in_progress.was_started:
             in_progress.refused = await probing.start(in_progress.run, in_progress.probed_nodes)
             in_progress.was_started = True
@@ -268,7 +268,7 @@ class Prober:
             problem=problem and problem.detail,
         )
 
-    async def _adopt_earlier_rounds(self, probing: Probing) -> None:
+    async def _adopt_earlier_rounds(self, probing: ProbeRounds) -> None:
         """Adopt the newest round of an earlier process, finished or not, if it covers every present pool and subnet.
 
         Finished rounds before it are kept for the case that the newest one is doubtful.
@@ -277,7 +277,7 @@ class Prober:
         async for page, _ in self._api.pages(JOB, namespace=self._namespace, label_selector=SELECTOR):
             for job in page:
                 jobs_by_run.setdefault(job["metadata"]["labels"].get(RUN_LABEL, ""), []).append(job)
-        pool_subnets = {place_of(node) for node in await probing.nodes()}
+        pool_subnets = {pool_and_subnet_of(node) for node in await probing.nodes()}
         newest, *earlier = sorted(jobs_by_run, reverse=True) or ("",)
         await self._adopt_newest(probing, newest, jobs_by_run.get(newest, ()), pool_subnets)
         if self._newest is not None or self._in_progress is not None:
@@ -287,7 +287,7 @@ class Prober:
             self._earlier = [finished for finished in reversed(finished_rounds) if finished is not None]
 
     async def _adopt_newest(
-        self, probing: Probing, run: str, jobs: Sequence[Mapping[str, Any]], pool_subnets: set[tuple[str, str]]
+        self, probing: ProbeRounds, run: str, jobs: Sequence[Mapping[str, Any]], pool_subnets: set[tuple[str, str]]
     ) -> None:
         nodes = _nodes_of(jobs)
         if not nodes or pool_subnets - {(node.pool, node.subnet) for node in nodes}:
@@ -299,7 +299,7 @@ class Prober:
             )
 
     async def _finished_round(
-        self, probing: Probing, run: str, jobs: Sequence[Mapping[str, Any]]
+        self, probing: ProbeRounds, run: str, jobs: Sequence[Mapping[str, Any]]
     ) -> FinishedRound | None:
         """The round of these Jobs, if all of its pods are there and have answered or failed."""
         nodes = _nodes_of(jobs)

@@ -16,7 +16,7 @@ from hermetic.audit.policy.declarations import Policy
 
 PRIVATE = PropertyIs(
     "enablePrivateCluster",
-    wanted=True,
+    required=True,
     absent_means=False,
     fine=("Private", ""),
     wrong=("PublicApiServer", "enablePrivateCluster is not true: the API server has a public address"),
@@ -24,7 +24,7 @@ PRIVATE = PropertyIs(
 )
 PUBLIC_ACCESS_OFF = PropertyIs(
     "publicNetworkAccess",
-    wanted="Disabled",
+    required="Disabled",
     absent_means="Enabled",
     fine=("Disabled", "publicNetworkAccess is Disabled"),
     wrong=("PublicAccess", ""),
@@ -32,7 +32,7 @@ PUBLIC_ACCESS_OFF = PropertyIs(
 )
 RUN_COMMAND_OFF = PropertyIs(
     "disableRunCommand",
-    wanted=True,
+    required=True,
     absent_means=False,
     fine=("RunCommandOff", ""),
     wrong=("RunCommandOn", "disableRunCommand is not true: files come in and output goes out through Azure"),

@@ -18,7 +18,7 @@ ENGINES = {"cilium", "calico", "azure"}
 CHANNELS = {"nodeimage", "none", "securitypatch"}
 LOCKED = PropertyIs(
     "restrictionLevel",
-    wanted="ReadOnly",
+    required="ReadOnly",
     absent_means="Unrestricted",
     fine=("ReadOnly", "the node resource group is read-only"),
     wrong=("Unrestricted", "the node resource group is open to changes"),

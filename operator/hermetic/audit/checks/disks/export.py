@@ -12,7 +12,7 @@ from hermetic.audit.estate.azure.storage import Disk, DiskAccess, DiskSnapshot, 
 from hermetic.audit.estate.estate import Estate, derived
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
 from hermetic.audit.estate.kubernetes.volumes import PersistentVolume
-from hermetic.audit.estate.observation import Listing, Observation, Seen, merged
+from hermetic.audit.estate.observation import Listing, Lookup, Observation, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.evaluation.each_resource import whole_or_unknown
 from hermetic.audit.evaluation.foreign_endpoints import results_of
@@ -20,7 +20,7 @@ from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknow
 from hermetic.audit.model.findings import Severity
 from hermetic.audit.model.hops import INTERNET, POD, Path, path_of
 from hermetic.audit.policy.declarations import Policy
-from hermetic.audit.scope.private_links import Others, others_of
+from hermetic.audit.scope.private_links import OtherConnections, others_of
 from hermetic.errors import FactDamaged
 
 ACTIVE_LINK = {"activesas", "activesasfrozen"}
@@ -129,7 +129,7 @@ def _through_an_access(estate: Estate, policy: Policy, exportable: Exportable, r
 
 
 def _connected(
-    exportable: Exportable, resource: str, other_connections: Others, disk_access: Seen[DiskAccess]
+    exportable: Exportable, resource: str, other_connections: OtherConnections, disk_access: Lookup[DiskAccess]
 ) -> Iterator[CheckResult]:
     """Others that read what is exported through the access."""
     observed: tuple[Observation, ...] = (exportable, disk_access)

@@ -12,7 +12,7 @@ from hermetic.audit.estate.arm_ids import group_of, is_below, name_of, subscript
 from hermetic.audit.estate.azure.machines import Machine
 from hermetic.audit.estate.azure.storage import Disk
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen
+from hermetic.audit.estate.observation import Lookup, Observation
 from hermetic.audit.evaluation.each_resource import whole_or_unknown
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model.hops import POD, path_of
@@ -25,7 +25,7 @@ def disk_shared(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """Disks of the cluster, and every other disk that is attached to a node."""
     disks, attached = disks_of(estate), _attached(estate)
     listed = {disk.id.lower() for disk in disks}
-    observed = [Seen(disk.id, disk, disk.evidence) for disk in disks]
+    observed = [Lookup(disk.id, disk, disk.evidence) for disk in disks]
     observed += [estate.one(Disk, disk) for disk in attached[0] if disk.lower() not in listed]
     for disk in observed:
         if disk.value is None:

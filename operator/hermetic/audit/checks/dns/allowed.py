@@ -13,7 +13,7 @@ from hermetic.audit.estate.arm_ids import group_of, name_of, parent_of, same_id
 from hermetic.audit.estate.azure.dns import DnsSecurityRule, DomainList, ZoneLink
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen, missing
+from hermetic.audit.estate.observation import Lookup, Observation, missing
 from hermetic.audit.evaluation.each_resource import each_network
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.model import hops
@@ -23,7 +23,7 @@ from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.domain_names import is_within, plain
 from hermetic.audit.scope.dns import (
     EVERY_NAME,
-    ByDefault,
+    DefaultAction,
     Domains,
     in_force,
     is_of_a_service,
@@ -41,7 +41,7 @@ class OwnDomains:
 
 
 @check_each("dns-allowed-domains", each_network)
-def dns_allowed_domains(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
+def dns_allowed_domains(estate: Estate, policy: Policy, network: Lookup[VirtualNetwork]) -> Iterator[CheckResult]:
     """Every domain list that is allowed above the rule that blocks every name."""
     for network_id in (network.target, *deciding_networks(estate, policy, network).networks):
         yield from _of_network(estate, policy, network_id)
@@ -49,15 +49,15 @@ def dns_allowed_domains(estate: Estate, policy: Policy, network: Seen[VirtualNet
 
 def _of_network(estate: Estate, policy: Policy, network: str) -> Iterator[CheckResult]:
     names = names_by_default(estate, policy, network)
-    if names.verdict is ByDefault.ANSWERED:
-        message = f"{names.words}: every name is answered, which dns-security-policy evaluates"
+    if names.verdict is DefaultAction.ANSWERED:
+        message = f"{names.message}: every name is answered, which dns-security-policy evaluates"
         yield does_not_apply(network, names.reason, message, *names.observations)
         return
-    if names.verdict is ByDefault.UNCLEAR:
-        yield unknown(network, names.reason, names.words, *names.observations, severity=Severity.MEDIUM)
+    if names.verdict is DefaultAction.UNCLEAR:
+        yield unknown(network, names.reason, names.message, *names.observations, severity=Severity.MEDIUM)
     rules = [rule for dns_policy in names.policies for rule in _letting_through(estate, dns_policy)]
     results = list(_of_rules(estate, rules, _own(estate, policy, network))) if rules else []
-    if names.verdict is ByDefault.UNCLEAR:
+    if names.verdict is DefaultAction.UNCLEAR:
         yield from (
             result for result in results if result.verdict is Verdict.FAIL
         )  # Fails do not depend on the other names
@@ -121,7 +121,7 @@ def _letting_through(estate: Estate, policy: str) -> Iterator[DnsSecurityRule]:
             yield rule
 
 
-def _evaluate(rule: DnsSecurityRule, domain_list: Seen[DomainList], own: OwnDomains) -> CheckResult:
+def _evaluate(rule: DnsSecurityRule, domain_list: Lookup[DomainList], own: OwnDomains) -> CheckResult:
     domains = sorted((domain_list.value.listed or ()) if domain_list.value is not None else ())
     wide = [domain for domain in domains if not is_within(domain, own.domains)]
     if domain_list.value is None or domain_list.value.listed is None:

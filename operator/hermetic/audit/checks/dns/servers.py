@@ -14,7 +14,7 @@ from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.dns import ForwardingRule, LinkedRulesets
 from hermetic.audit.estate.azure.vnet import NetworkInterface, NicFields, Peering, ScaleSet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Listing, Observation, Seen, missing
+from hermetic.audit.estate.observation import Listing, Lookup, Observation, missing
 from hermetic.audit.evaluation.each_resource import each_network, whole_or_unknown
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model import hops
@@ -23,7 +23,7 @@ from hermetic.audit.model.address_ranges import network as prefix_of
 from hermetic.audit.model.hops import INTERNET, POD, path_of, written
 from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.firewall import dns_proxy
-from hermetic.audit.scope.dns import ByDefault, NamePolicy, names_by_default
+from hermetic.audit.scope.dns import DefaultAction, NamePolicy, names_by_default
 from hermetic.audit.scope.locked_node_group import rulesets_behind_the_lock
 from hermetic.audit.scope.reachable_networks import where_readable
 
@@ -49,7 +49,7 @@ class Deciding:
     observations: tuple[Observation, ...]
 
 
-def deciding_networks(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Deciding:
+def deciding_networks(estate: Estate, policy: Policy, network: Lookup[VirtualNetwork]) -> Deciding:
     """The peered networks of the network's DNS servers, and of those that the declared firewall asks.
 
     A server in a peered network (an inbound endpoint of a resolver, a forwarder) asks the platform's resolver from
@@ -101,7 +101,7 @@ def vnet_dns_servers(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     yield from _of_interfaces(estate, policy)
     yield from _of_the_firewall(estate, policy)
 
-    def evaluate(network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
+    def evaluate(network: Lookup[VirtualNetwork]) -> Iterator[CheckResult]:
         options = network.value.dhcp_options if network.value is not None else None
         named = options.dns_servers if options is not None else []
         yield from _evaluate(estate, policy, network.target, named, network)
@@ -177,7 +177,7 @@ def _same(address: str) -> str:
 
 
 @check_each("dns-security-policy", each_network)
-def dns_security_policy(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
+def dns_security_policy(estate: Estate, policy: Policy, network: Lookup[VirtualNetwork]) -> Iterator[CheckResult]:
     """Every name that no rule allows is blocked, in the network and in the networks of its DNS servers."""
     deciding = deciding_networks(estate, policy, network)
     for network_id in (network.target, *deciding.networks):
@@ -190,16 +190,18 @@ def dns_security_policy(estate: Estate, policy: Policy, network: Seen[VirtualNet
 
 
 def _result_by_default(network: str, names: NamePolicy) -> CheckResult:
-    if names.verdict is ByDefault.BLOCKED:
-        return passes(network, names.reason, names.words, *names.observations)
-    if names.verdict is ByDefault.ANSWERED:
+    if names.verdict is DefaultAction.BLOCKED:
+        return passes(network, names.reason, names.message, *names.observations)
+    if names.verdict is DefaultAction.ANSWERED:
         path = path_of(POD, hops.dns(f"dns of vnet {name_of(network)}"), INTERNET)
-        return fails(network, names.reason, names.words, *names.observations, paths=(path,), fill={"VNET_ID": network})
-    return unknown(network, names.reason, names.words, *names.observations)
+        return fails(
+            network, names.reason, names.message, *names.observations, paths=(path,), fill={"VNET_ID": network}
+        )
+    return unknown(network, names.reason, names.message, *names.observations)
 
 
 @check_each("dns-forwarding-ruleset", each_network)
-def dns_forwarding_ruleset(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
+def dns_forwarding_ruleset(estate: Estate, policy: Policy, network: Lookup[VirtualNetwork]) -> Iterator[CheckResult]:
     """Forwarding rulesets linked to the network, or to the networks of its DNS servers."""
     for network_id in (network.target, *deciding_networks(estate, policy, network).networks):
         yield from _rulesets_of(estate, policy, network_id)

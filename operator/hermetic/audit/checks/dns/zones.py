@@ -9,7 +9,7 @@ from hermetic.audit.estate.arm_ids import same_id
 from hermetic.audit.estate.azure.dns import PrivateZone, ZoneLink
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate, derived
-from hermetic.audit.estate.observation import Listing, Seen, merged
+from hermetic.audit.estate.observation import Listing, Lookup, merged
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.evaluation.each_resource import each_network, each_or_none
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
@@ -20,7 +20,7 @@ from hermetic.audit.scope.reachable_networks import throughout
 
 
 @check_each("privdns-fallthrough", each_network)
-def privdns_fallthrough(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
+def privdns_fallthrough(estate: Estate, policy: Policy, network: Lookup[VirtualNetwork]) -> Iterator[CheckResult]:
     """Every link of a private zone to one of the cluster's networks."""
     ours = links_of(estate, policy).where(
         lambda link: link.virtual_network is None or same_id(link.virtual_network.id, network.target)

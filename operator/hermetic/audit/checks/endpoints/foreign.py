@@ -13,7 +13,7 @@ from hermetic.audit.estate.azure.private_link import ApiServerConnection, Consum
 from hermetic.audit.estate.azure.registries import Registry
 from hermetic.audit.estate.azure.storage import FileShare, StorageAccount
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Listing, Seen, is_not_found
+from hermetic.audit.estate.observation import Listing, Lookup, is_not_found
 from hermetic.audit.evaluation.each_resource import each_account, each_registry, each_share, whole_or_unknown
 from hermetic.audit.evaluation.foreign_endpoints import results_of
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, passes, unknown, whatever_is_damaged
@@ -30,7 +30,7 @@ Store = Registry | StorageAccount | FileShare | MonitorScope | Vault
 def pe_stranger(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     """Every store, monitor scope and vault in scope, and the API server: who is connected by a private endpoint."""
 
-    def evaluate(store: Seen[Registry] | Seen[StorageAccount] | Seen[FileShare]) -> Iterator[CheckResult]:
+    def evaluate(store: Lookup[Registry] | Lookup[StorageAccount] | Lookup[FileShare]) -> Iterator[CheckResult]:
         yield from _store(estate, policy, store.value, store)
 
     results = [
@@ -88,7 +88,7 @@ def _api_server(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     yield from _connected(estate, policy, connections.items, connections)
 
 
-def _store(estate: Estate, policy: Policy, store: Store | None, observation: Seen[Store]) -> Iterator[CheckResult]:
+def _store(estate: Estate, policy: Policy, store: Store | None, observation: Lookup[Store]) -> Iterator[CheckResult]:
     connections = store.private_endpoint_connections if store is not None else None
     if connections is None:
         yield unknown(
@@ -102,7 +102,7 @@ def _connected(
     estate: Estate,
     policy: Policy,
     connections: Sequence[ConsumerConnection],
-    observation: Seen[Store] | Listing[ApiServerConnection],
+    observation: Lookup[Store] | Listing[ApiServerConnection],
 ) -> Iterator[CheckResult]:
     other_connections = others_of(estate, policy, connections)
     path = path_of(POD, name_of(observation.target), hops.private_endpoint("private endpoint of another subscription"))

@@ -10,7 +10,7 @@ from hermetic.audit.estate.arm_ids import is_arm_id, name_of
 from hermetic.audit.estate.azure.deliveries import ScopedResource
 from hermetic.audit.estate.azure.private_link import AccessModes, MonitorScope
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Listing, Seen
+from hermetic.audit.estate.observation import Listing, Lookup
 from hermetic.audit.evaluation.each_resource import whole_or_unknown
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model.hops import NODE_SUBNETS, PRIVATE_ENDPOINT, path_of
@@ -34,7 +34,7 @@ def ampls_open(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
         yield does_not_apply(estate.cluster, "NoMonitorScope", NO_SCOPE, targets)
 
 
-def _scope(scope: Seen[MonitorScope]) -> Iterator[CheckResult]:
+def _scope(scope: Lookup[MonitorScope]) -> Iterator[CheckResult]:
     settings = scope.value.access_mode_settings if scope.value is not None else None
     if settings is None:
         yield unknown(scope.target, "ModesNotSeen", "the access modes were not seen", scope)

@@ -111,7 +111,7 @@ def _exposure(estate: Estate, policy: Policy, service: PrivateLinkService) -> It
     exposures = [f"visible to {subscription}" for subscription in foreign]
     unasked = _subscriptions(service.auto_approval)
     exposures += [f"lets {subscription} in unasked" for subscription in unasked if not policy.owns(subscription, *ours)]
-    exposures += [f"used by {other.words}" for other in other_connections.strangers if not other.waits]
+    exposures += [f"used by {other.description}" for other in other_connections.strangers if not other.waits]
     if exposures:
         path = path_of(POD, LOAD_BALANCER, hops.service(f"private link service {service.name}"), "other subscription")
         yield fails(service.id, "OfferedToOthers", "; ".join(exposures), service, paths=(path,))
@@ -119,13 +119,13 @@ def _exposure(estate: Estate, policy: Policy, service: PrivateLinkService) -> It
         message = f"lets subscriptions of ours in unasked: {', '.join(unasked)}"
         yield fails(service.id, "OwnApproved", message, service, severity=Severity.MEDIUM)
     for connection in undecided:
-        explanation = f"it is not known who uses it: {connection.other.words}"
+        explanation = f"it is not known who uses it: {connection.other.description}"
         yield unknown(service.id, connection.reason, explanation, *connection.observations, service)
-    if other_connections.odd:
-        yield unknown(service.id, "StatusUnknown", "; ".join(other_connections.odd), service)
+    if other_connections.unclear:
+        yield unknown(service.id, "StatusUnknown", "; ".join(other_connections.unclear), service)
     for damage in other_connections.damage:
         yield unknown(service.id, "Unreadable", damage.problem.detail, damage)
-    if not (exposures or unasked or undecided or other_connections.odd or other_connections.damage):
+    if not (exposures or unasked or undecided or other_connections.unclear or other_connections.damage):
         yield passes(service.id, "OursOnly", "only subscriptions of ours see it", service)
 
 

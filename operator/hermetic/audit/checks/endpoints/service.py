@@ -10,7 +10,7 @@ from hermetic.audit.egress.service_endpoints import is_storage, resources_of, st
 from hermetic.audit.estate.azure.private_link import ServiceEndpointPolicy
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Seen
+from hermetic.audit.estate.observation import Lookup
 from hermetic.audit.evaluation.each_resource import each_subnet
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model import hops
@@ -25,7 +25,7 @@ def svc_endpoint_storage(estate: Estate, policy: Policy, scoped: ScopedSubnet, s
     if reach is None:
         yield from _none(scoped, subnet, "no service endpoint to storage")
         return
-    message = f"{', '.join(reach.services)}: {reach.words}"
+    message = f"{', '.join(reach.services)}: {reach.message}"
     if reach.severity is None:
         yield unknown(scoped.id, "PolicyNotSeen", message, *reach.observations)
         return
@@ -87,7 +87,7 @@ def svc_endpoint_policy_scope(estate: Estate, policy: Policy) -> Iterator[CheckR
     yield from each_subnet(estate, policy, without)
 
 
-def _policy(estate: Estate, policy: Policy, endpoint_policy: Seen[ServiceEndpointPolicy]) -> Iterator[CheckResult]:
+def _policy(estate: Estate, policy: Policy, endpoint_policy: Lookup[ServiceEndpointPolicy]) -> Iterator[CheckResult]:
     wide = too_wide(estate, policy, endpoint_policy)
     if wide:
         yield fails(

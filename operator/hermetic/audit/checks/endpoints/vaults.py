@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from hermetic.audit.checks.family import check
 from hermetic.audit.estate.azure.key_vaults import KeyVault, ManagedHsm, Vault
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import ObservedDocument, Seen, is_not_found
+from hermetic.audit.estate.observation import Lookup, ObservedDocument, is_not_found
 from hermetic.audit.evaluation.each_resource import whole_or_unknown
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model.findings import Severity
@@ -22,7 +22,7 @@ PERIMETER = "securedbyperimeter"
 KINDS: tuple[type[Vault], ...] = (KeyVault, ManagedHsm)
 
 
-def vaults_of(estate: Estate, policy: Policy) -> tuple[Seen[Vault], ...]:
+def vaults_of(estate: Estate, policy: Policy) -> tuple[Lookup[Vault], ...]:
     """Vaults and HSMs that private endpoints in reach, or hosts in rules of the declared firewall, lead to."""
     return tuple(estate.one(kind, vault) for kind in KINDS for vault in vault_ids(estate, policy, kind))
 
@@ -51,7 +51,7 @@ def vault_public(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
         )
 
 
-def _vault(observed: Seen[Vault], vault: Vault) -> Iterable[CheckResult]:
+def _vault(observed: Lookup[Vault], vault: Vault) -> Iterable[CheckResult]:
     access, rules = vault.public_network_access or "", vault.network_acls
     path = path_of(POD, "key vault", INTERNET)
     default = (rules.default_action if rules is not None else None) or "Allow"

@@ -177,7 +177,7 @@ def _hosts(directive: Directive, _allowed: frozenset[str]) -> Iterator[_Objectio
 
 
 def _rewrite(directive: Directive, _allowed: frozenset[str]) -> Iterator[_Objection]:
-    for arguments in (directive.arguments, *(line.words for line in directive.block)):
+    for arguments in (directive.arguments, *(line.tokens for line in directive.block)):
         operands = [word for word in arguments if word not in {"continue", "stop"}]
         if not operands or operands[0] not in {"name", "cname"}:
             continue

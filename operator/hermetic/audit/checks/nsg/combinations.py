@@ -119,7 +119,7 @@ def _first_hole(around: SubnetContext, layers: Layers) -> str:
     """The first rule, by group and priority, that lets packets through all groups."""
     sure_holes = sure(around.holes_of(layers))
     for hole in (hole for layer in sure_holes for hole in layer):
-        if passes_all(hole, sure_holes, around.ground):
+        if passes_all(hole, sure_holes, around.rule_context):
             return in_words(hole)
     return "a combination of rules"
 

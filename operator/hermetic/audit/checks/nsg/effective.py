@@ -9,7 +9,7 @@ from hermetic.audit.checks.nsg.combinations import in_words, path
 from hermetic.audit.estate.azure.effective import EffectiveGroup, EffectiveGroups
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen, missing
+from hermetic.audit.estate.observation import Lookup, Observation, missing
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.evaluation.sentinels import each_sentinel, unless_locked
 from hermetic.audit.policy.declarations import Policy
@@ -40,17 +40,17 @@ def nsg_effective(
 
 
 def _result(
-    around: SubnetContext, nic: NetworkInterface, observation: Seen[EffectiveGroups], groups: list[EffectiveGroup]
+    around: SubnetContext, nic: NetworkInterface, observation: Lookup[EffectiveGroups], groups: list[EffectiveGroup]
 ) -> CheckResult:
     unread = [group for group in groups if not group.effective_security_rules]
     is_attached = nic.network_security_group is not None or around.subnet.network_security_group is not None
     if unread or (not groups and is_attached):
         message = f"the effective rules of {nic.name} came without rules, though a security group is attached"
         return unknown(around.id, "NoEffectiveRules", message, observation)
-    layers = [holes(group.effective_security_rules or (), around.ground) for group in groups]
-    if not reachable_through(layers, around.ground):
+    layers = [holes(group.effective_security_rules or (), around.rule_context) for group in groups]
+    if not reachable_through(layers, around.rule_context):
         return passes(around.id, "InternetDenied", f"the effective rules of {nic.name} deny the internet", observation)
-    if not reachable_through(sure(layers), around.ground):
+    if not reachable_through(sure(layers), around.rule_context):
         message = (
             f"the audit could not see completely whether the effective rules of {nic.name} let packets out to the "
             "internet"

@@ -11,7 +11,7 @@ from hermetic.audit.estate.arm_ids import is_below, parent_of
 from hermetic.audit.estate.azure.private_link import PrivateEndpoint
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen
+from hermetic.audit.estate.observation import Lookup, Observation
 from hermetic.audit.evaluation.each_resource import found_or_none
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model import hops
@@ -46,7 +46,7 @@ def _home(endpoint: PrivateEndpoint, node_group: str) -> str:
     return "" if is_of_aks or endpoint.subnet is None else endpoint.subnet.id
 
 
-def _results(home: str, subnet: Seen[Subnet]) -> Iterator[CheckResult]:
+def _results(home: str, subnet: Lookup[Subnet]) -> Iterator[CheckResult]:
     if subnet.value is None:
         yield unknown(home, "SubnetNotSeen", "the subnet could not be read", subnet)
         return

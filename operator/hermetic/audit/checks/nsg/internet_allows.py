@@ -13,7 +13,7 @@ from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.azure.vnet import NicFields
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen
+from hermetic.audit.estate.observation import Lookup, Observation
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model import hops
 from hermetic.audit.model.findings import Severity
@@ -41,7 +41,7 @@ FIRST_DEFAULT_RULE = 65000
 class UsedGroup:
     """A group and the subnets and layers that use it. `by_firewall` holds those where the declared firewall decides."""
 
-    observation: Seen[SecurityGroup]
+    observation: Lookup[SecurityGroup]
     contexts: list[tuple[SubnetContext, Layers]] = field(default_factory=list)
     by_firewall: list[tuple[Observation, ...]] = field(default_factory=list)
 
@@ -99,14 +99,14 @@ def _results(
 
 
 def _holes(
-    observation: Seen[SecurityGroup], group: SecurityGroup, around: SubnetContext, layers: Layers
+    observation: Lookup[SecurityGroup], group: SecurityGroup, around: SubnetContext, layers: Layers
 ) -> Iterator[CheckResult]:
     everyone = around.holes_of(layers)
-    for hole in holes(group.rules, around.ground):
+    for hole in holes(group.rules, around.rule_context):
         if _is_by_default(hole) or hole.through_the_network_tag:
             continue  # reported by nsg-internet-deny for the subnet
-        is_open = passes_all(hole, sure(everyone), around.ground)
-        if not is_open and passes_all(hole, everyone, around.ground):
+        is_open = passes_all(hole, sure(everyone), around.rule_context)
+        if not is_open and passes_all(hole, everyone, around.rule_context):
             message = f"{in_words(hole)}: the audit could not see completely whether another layer seals it"
             yield unknown(observation.target, "RulesNotSeen", message, *around.doubts(layers))
             continue
@@ -127,7 +127,7 @@ def _is_by_default(hole: Hole) -> bool:
 
 
 def _to_exposed_machines(
-    observation: Seen[SecurityGroup],
+    observation: Lookup[SecurityGroup],
     group: SecurityGroup,
     contexts: Iterable[tuple[SubnetContext, Layers]],
     exposed: frozenset[str],
@@ -136,7 +136,7 @@ def _to_exposed_machines(
     for around, _ in contexts:
         for rule in in_order(group.rules, "outbound"):
             if is_deny(rule):
-                if denies_every_machine(rule, around.ground):
+                if denies_every_machine(rule, around.rule_context):
                     break
                 continue
             named = {
@@ -144,7 +144,7 @@ def _to_exposed_machines(
                 for application_group in rule.destination_application_security_groups or ()
             }
             for group_id in sorted(named.keys() & exposed):
-                if may_match(rule, around.ground):
+                if may_match(rule, around.rule_context):
                     message = (
                         f"rule {rule.name} ({rule.priority}) allows {named[group_id]}: machines with public addresses"
                     )

@@ -17,9 +17,9 @@ from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import INTERNET, NODE, path_of
 from hermetic.audit.policy.declarations import Policy
-from hermetic.audit.rules.nsg_rules import Ground, denies_tag, holes
+from hermetic.audit.rules.nsg_rules import RuleContext, denies_tag, holes
 from hermetic.audit.rules.subnet_context import Layers, SubnetContext
-from hermetic.audit.scope.dns import ByDefault, names_by_default
+from hermetic.audit.scope.dns import DefaultAction, names_by_default
 
 DNS_TAG, DNS_PORT = "AzurePlatformDNS", 53
 METADATA_TAG, METADATA_PORT = "AzurePlatformIMDS", 80
@@ -32,12 +32,12 @@ def nsg_platform_dns(estate: Estate, policy: Policy, around: SubnetContext) -> I
     if all(_denies(around, layers, DNS_TAG, DNS_PORT) for layers in around.combinations):
         message = f"rules deny {DNS_TAG} to every interface"
         yield passes(around.id, "PlatformDnsDenied", message, *observations_of(around, *around.read_combinations))
-    elif names.verdict is ByDefault.BLOCKED:
+    elif names.verdict is DefaultAction.BLOCKED:
         yield passes(
-            around.id, names.reason, f"{DNS_TAG} is not denied; {names.words}", around.subnet, *names.observations
+            around.id, names.reason, f"{DNS_TAG} is not denied; {names.message}", around.subnet, *names.observations
         )
-    elif names.verdict is ByDefault.UNCLEAR:
-        message = f"{DNS_TAG} is not denied, and {names.words}"
+    elif names.verdict is DefaultAction.UNCLEAR:
+        message = f"{DNS_TAG} is not denied, and {names.message}"
         yield unknown(around.id, names.reason, message, around.subnet, *names.observations)
     elif unseen := [observation for layers in around.combinations for observation in layers.unseen]:
         message = "a security group that may deny it could not be read"
@@ -46,7 +46,7 @@ def nsg_platform_dns(estate: Estate, policy: Policy, around: SubnetContext) -> I
         yield fails(
             around.id,
             "PlatformDnsOpen",
-            f"no rule denies {DNS_TAG}, and {names.words}: names can carry data out",
+            f"no rule denies {DNS_TAG}, and {names.message}: names can carry data out",
             *observations_of(around, *around.combinations),
             *names.observations,
             paths=(path_of(hops.subnet(name_of(around.id)), hops.dns("platform dns"), INTERNET),),
@@ -68,7 +68,7 @@ def nsg_platform_imds(_estate: Estate, _policy: Policy, around: SubnetContext) -
 def _denies(around: SubnetContext, layers: Layers, tag: str, port: int) -> bool:
     """Whether some group of a combination that was read denies the tag."""
     groups = [group.value for group in layers.groups if group.value is not None]
-    return any(denies_tag(group.rules, tag, around.ground, port) for group in groups)
+    return any(denies_tag(group.rules, tag, around.rule_context, port) for group in groups)
 
 
 def _group_named(around: SubnetContext) -> dict[str, str]:
@@ -99,7 +99,7 @@ def nsg_block_type(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> 
 
 
 def _results(group: SecurityGroup) -> Iterator[CheckResult]:
-    group_holes = holes(group.rules, Ground())
+    group_holes = holes(group.rules, RuleContext())
     if group.security_rules is None:
         observation = missing(f"{group.id}: the answer has no list of rules")
         yield unknown(group.id, "RulesNotSeen", "its rules were not answered", observation, group)

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from hermetic.api.times import timestamp
 from hermetic.audit.cluster.members import node_group_of, scale_sets_of, subnets_by_id
-from hermetic.audit.egress.private_since import Created, Since, Void, created, is_private, private_since
+from hermetic.audit.egress.private_since import Created, Since, VoidProof, created, is_private, private_since
 from hermetic.audit.estate.arm_ids import is_below, name_of
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSet, Subnet
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen
+from hermetic.audit.estate.observation import Lookup, Observation
 from hermetic.audit.evaluation.results import CheckResult, passes, unknown
 from hermetic.audit.model.findings import Severity, Verdict
 from hermetic.audit.policy.declarations import Policy
@@ -24,7 +24,7 @@ from hermetic.audit.remedies.filling import Fill, values_of
 from hermetic.audit.rules.subnet_context import surroundings
 from hermetic.errors import FactDamaged
 
-Subnets = tuple[Seen[Subnet], ...]
+Subnets = tuple[Lookup[Subnet], ...]
 
 NOT_A_NODE = """\
 Azure does not show whether this interface has a hidden public address, and it is not of a node, so no date decides it.
@@ -173,14 +173,14 @@ def _moment(policy: Policy) -> str:
     return timestamp(policy.audited_at) if policy.audited_at is not None else "a moment that is not known"
 
 
-def _in_words(dates: list[tuple[Seen[Subnet], Since]]) -> str:
-    return "; ".join(f"subnet {name_of(subnet.target)} is private {since.words}" for subnet, since in dates)
+def _in_words(dates: list[tuple[Lookup[Subnet], Since]]) -> str:
+    return "; ".join(f"subnet {name_of(subnet.target)} is private {since.message}" for subnet, since in dates)
 
 
-def _why(subnet: Seen[Subnet], void: Void | None) -> str:
+def _why(subnet: Lookup[Subnet], void: VoidProof | None) -> str:
     if void is None:
         return f"nothing shows since when its subnet {name_of(subnet.target)} is private"
-    return f"since when its subnet {name_of(subnet.target)} is private is not known any more: {void.words}"
+    return f"since when its subnet {name_of(subnet.target)} is private is not known any more: {void.message}"
 
 
 def _pool_of(estate: Estate, nic: NicFields) -> dict[str, str]:

@@ -12,7 +12,7 @@ from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.balancing import NatGateway, ServiceGateway
 from hermetic.audit.estate.azure.vnet import Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen
+from hermetic.audit.estate.observation import Lookup, Observation
 from hermetic.audit.evaluation.each_resource import each_network, each_or_none, each_subnet, whole_or_unknown
 from hermetic.audit.evaluation.results import (
     CheckResult,
@@ -105,7 +105,7 @@ def _of_network(estate: Estate, gateway: ServiceGateway) -> Iterator[CheckResult
             gateway.id,
             "ServiceGatewayOfNetwork",
             f"it belongs to the cluster's virtual network {network}",
-            Seen(gateway.id, gateway, gateway.evidence),
+            Lookup(gateway.id, gateway, gateway.evidence),
             paths=(path_of(hops.vnet(name_of(network)), hops.service(f"service gateway {gateway.name}"), INTERNET),),
             remedy="Warning: connections through it end at once.\naz resource delete --ids SERVICE_GATEWAY_ID",
         )
@@ -123,7 +123,7 @@ def vnet_nat_gateway(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     damaged: list[Observation] = []
     sources = list(readable(gateways, lambda gateway: gateway.source_virtual_network, damaged))
 
-    def evaluate(network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
+    def evaluate(network: Lookup[VirtualNetwork]) -> Iterator[CheckResult]:
         default = network.value.default_public_nat_gateway if network.value is not None else None
         serving_gateways = [
             (gateway.id, gateway) for gateway, source in sources if source and same_id(source.id, network.target)

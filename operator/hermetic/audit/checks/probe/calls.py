@@ -163,7 +163,7 @@ def _results(
         probe_place,
         vantages,
         reason="WayOut" if role != "wireserver" else "WireServerReachable",
-        ways=lambda run: _ways(run, role, policy),
+        find_open_paths=lambda run: _ways(run, role, policy),
         doubts=lambda run: (*_unclear(run, role, policy), *doubts(run)),
         silence=_silence(probe_place, vantages, role),
     )

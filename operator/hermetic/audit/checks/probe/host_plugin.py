@@ -45,7 +45,12 @@ def host_plugin(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
     def evaluate(probe_place: ProbePlace) -> Iterator[CheckResult]:
         silence = "the host's channel answered nothing"
         result = weigh(
-            probe_place, (HOST,), reason="HostPluginReachable", ways=open_paths, doubts=doubts, silence=silence
+            probe_place,
+            (HOST,),
+            reason="HostPluginReachable",
+            find_open_paths=open_paths,
+            doubts=doubts,
+            silence=silence,
         )
         if result.verdict is not Verdict.FAIL:
             yield result

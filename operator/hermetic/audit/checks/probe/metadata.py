@@ -35,7 +35,7 @@ def imds_lb(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """
 
     def open_paths(run: ProbeRun) -> Iterator[OpenPath]:
-        contents = _document(run, "loadbalancer").found
+        contents = _document(run, "loadbalancer").content
         if isinstance(contents, Mapping):
             for address in filter(is_public, _addresses(contents)):
                 yield OpenPath(
@@ -64,12 +64,12 @@ def imds_lb(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
 
 
 def _doubts_of_addresses(run: ProbeRun, document: RunMetadata) -> Iterator[Doubt]:
-    if not (isinstance(document.found, Mapping) and document.found.keys() >= {"public", "outboundRules"}):
+    if not (isinstance(document.content, Mapping) and document.content.keys() >= {"public", "outboundRules"}):
         yield _unread(run, document)
-    elif unclear := [address for address in _addresses(document.found) if address and not is_address(address)]:
+    elif unclear := [address for address in _addresses(document.content) if address and not is_address(address)]:
         message = f"load balancer addresses of {run.node} that are malformed: {', '.join(map(repr, unclear))}"
         yield Doubt("AddressUnclear", message)
-    elif len(_addresses(document.found)) >= SHOWN and "more" not in document.found:
+    elif len(_addresses(document.content)) >= SHOWN and "more" not in document.content:
         message = f"{run.node} has more load balancer addresses than an older probe reports"
         yield Doubt("AddressesCut", message, "Probe again with this release.")
 
@@ -85,7 +85,7 @@ def imds_nic_pip(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     """Public addresses on the interfaces themselves; those of a Standard SKU appear only with the load balancer."""
 
     def open_paths(run: ProbeRun) -> Iterator[OpenPath]:
-        contents = _document(run, "network").found
+        contents = _document(run, "network").content
         for address in contents if isinstance(contents, list) else ():
             yield OpenPath(
                 f"{run.node} has the public address {address}",
@@ -94,7 +94,7 @@ def imds_nic_pip(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         document = _document(run, "network")
-        if not isinstance(document.found, list):
+        if not isinstance(document.content, list):
             yield _unread(run, document)
 
     return on_each_machine(estate, "PublicAddress", open_paths, doubts, "no interface has a public address")
@@ -106,7 +106,7 @@ def imds_identity(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
     expected = _expected(estate)
 
     def open_paths(run: ProbeRun) -> Iterator[OpenPath]:
-        contents = _document(run, "compute").found
+        contents = _document(run, "compute").content
         for key, allowed in expected.items():
             reported = str(contents.get(key) or "") if isinstance(contents, Mapping) else ""
             if reported and reported.lower() not in {value.lower() for value in allowed}:
@@ -114,7 +114,7 @@ def imds_identity(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
 
     def doubts(run: ProbeRun) -> Iterator[Doubt]:
         document = _document(run, "compute")
-        if not isinstance(document.found, Mapping) or not document.found.get("subscriptionId"):
+        if not isinstance(document.content, Mapping) or not document.content.get("subscriptionId"):
             yield _unread(run, document)
         if not expected:
             yield Doubt("ClusterUnknown", "the ARM id of the cluster is not known", "Name the cluster by its ARM id.")

@@ -46,7 +46,7 @@ def dns_recursion(estate: Estate, _policy: Policy) -> Iterator[CheckResult]:
             probe_place,
             BOTH,
             reason="ResolverRecurses",
-            ways=_recursions,
+            find_open_paths=_recursions,
             doubts=_doubts,
             silence="no resolver brought an answer from outside",
         )

@@ -74,13 +74,13 @@ def weigh(
     vantages: tuple[bool, ...],
     *,
     reason: str,
-    ways: Callable[[ProbeRun], Iterable[OpenPath]],
+    find_open_paths: Callable[[ProbeRun], Iterable[OpenPath]],
     doubts: Callable[[ProbeRun], Iterable[Doubt]],
     silence: str,
 ) -> CheckResult:
     """Any open path fails. A pass needs a run of every vantage, each with its positive control, and no doubt."""
     runs = probe_place.seen_from(vantages)
-    if open_paths := [open_path for run in runs for open_path in ways(run)]:
+    if open_paths := [open_path for run in runs for open_path in find_open_paths(run)]:
         paths = tuple(dict.fromkeys(open_path.path for open_path in open_paths if open_path.path))
         return fails(
             probe_place.resource, reason, _joined(open_path.message for open_path in open_paths), *runs, paths=paths
@@ -106,7 +106,9 @@ def on_each_machine(
     """Evaluate what only a pod in the machine's own network can observe."""
 
     def evaluate(probe_place: ProbePlace) -> Iterator[CheckResult]:
-        yield weigh(probe_place, (HOST,), reason=reason, ways=find_open_paths, doubts=doubts, silence=silence)
+        yield weigh(
+            probe_place, (HOST,), reason=reason, find_open_paths=find_open_paths, doubts=doubts, silence=silence
+        )
 
     return each_place(estate, evaluate)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.azure.registries import Registry, RegistryPolicies, Switch
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Seen
+from hermetic.audit.estate.observation import Lookup
 from hermetic.audit.evaluation.each_resource import each_registry
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
 from hermetic.audit.model import hops
@@ -20,7 +20,7 @@ from hermetic.audit.scope.registry_storage import only_caches_for_aks
 LESSER_TIERS = {"basic", "standard"}
 
 
-def lesser_tier(registry: Seen[Registry]) -> str:
+def lesser_tier(registry: Lookup[Registry]) -> str:
     """The tier of a registry that is not Premium; "" for Premium, and where the tier is not known."""
     sku = registry.value.sku if registry.value is not None else None
     tier = (sku.name if sku is not None else None) or ""
@@ -38,7 +38,7 @@ HELD_BY_AKS = "; AKS keeps this registry in the node resource group, and it hold
 
 
 @check_each("acr-public", each_registry)
-def acr_public(_estate: Estate, _policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_public(_estate: Estate, _policy: Policy, registry: Lookup[Registry]) -> Iterator[CheckResult]:
     """Absent means public access. Permissive rules fail even with public access off: one change enables them."""
     access = registry.value.public_network_access if registry.value else None
     rules = registry.value.network_rule_set if registry.value else None
@@ -61,7 +61,7 @@ def acr_public(_estate: Estate, _policy: Policy, registry: Seen[Registry]) -> It
 
 
 @check_each("acr-trusted-bypass", each_registry)
-def acr_trusted_bypass(estate: Estate, _policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_trusted_bypass(estate: Estate, _policy: Policy, registry: Lookup[Registry]) -> Iterator[CheckResult]:
     """Azure services may bypass the network rules, even with public access off; absent means that they may."""
     bypass = (registry.value.network_rule_bypass_options if registry.value else None) or "AzureServices"
     message, path = "services of Azure pass the network rules by", path_of(hops.service("azure services"), REGISTRY)
@@ -75,7 +75,7 @@ def acr_trusted_bypass(estate: Estate, _policy: Policy, registry: Seen[Registry]
 
 
 @check_each("acr-task-bypass", each_registry)
-def acr_task_bypass(_estate: Estate, _policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_task_bypass(_estate: Estate, _policy: Policy, registry: Lookup[Registry]) -> Iterator[CheckResult]:
     """Tasks run any container on machines of the registry service, which reach the internet."""
     flag = registry.value.network_rule_bypass_allowed_for_tasks if registry.value else None
     result = _must_be_false(registry, flag, "networkRuleBypassAllowedForTasks", "TaskBypass")
@@ -84,7 +84,7 @@ def acr_task_bypass(_estate: Estate, _policy: Policy, registry: Seen[Registry]) 
 
 
 @check_each("acr-export-policy", each_registry)
-def acr_export_policy(estate: Estate, _policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_export_policy(estate: Estate, _policy: Policy, registry: Lookup[Registry]) -> Iterator[CheckResult]:
     """With export on, an image can be transferred to any other registry; absent means on."""
     status = export_status(registry)
     message = f"the export policy is {status or 'absent, which means enabled'}"
@@ -97,21 +97,21 @@ def acr_export_policy(estate: Estate, _policy: Policy, registry: Seen[Registry])
 
 
 @check_each("acr-anonymous", each_registry)
-def acr_anonymous(_estate: Estate, _policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_anonymous(_estate: Estate, _policy: Policy, registry: Lookup[Registry]) -> Iterator[CheckResult]:
     """Pulling without authentication."""
     flag = registry.value.anonymous_pull_enabled if registry.value else None
     yield _must_be_false(registry, flag, "anonymousPullEnabled", "AnonymousPull")
 
 
 @check_each("acr-admin", each_registry)
-def acr_admin(_estate: Estate, _policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_admin(_estate: Estate, _policy: Policy, registry: Lookup[Registry]) -> Iterator[CheckResult]:
     """The admin user: one shared password that may push."""
     flag = registry.value.admin_user_enabled if registry.value else None
     yield _must_be_false(registry, flag, "adminUserEnabled", "AdminUser")
 
 
 @check_each("acr-arm-audience", each_registry)
-def acr_arm_audience(_estate: Estate, _policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_arm_audience(_estate: Estate, _policy: Policy, registry: Lookup[Registry]) -> Iterator[CheckResult]:
     """Nodes of isolated clusters authenticate with tokens for Azure Resource Manager."""
     status = _status(_policies(registry).azure_ad_authentication_as_arm_policy)
     if status == "enabled":
@@ -124,7 +124,7 @@ def acr_arm_audience(_estate: Estate, _policy: Policy, registry: Seen[Registry])
 
 
 def _where_aks_keeps_it(
-    estate: Estate, registry: Seen[Registry], result: CheckResult, setting: str, off: str
+    estate: Estate, registry: Lookup[Registry], result: CheckResult, setting: str, off: str
 ) -> CheckResult:
     """The Fail; of medium severity for a registry that AKS reconciles and that holds only AKS's images."""
     cache_observations = only_caches_for_aks(estate, registry.value) if registry.value is not None else None
@@ -139,7 +139,7 @@ def _where_aks_keeps_it(
     )
 
 
-def _must_be_false(registry: Seen[Registry], flag: bool | None, field: str, reason: str) -> CheckResult:
+def _must_be_false(registry: Lookup[Registry], flag: bool | None, field: str, reason: str) -> CheckResult:
     if flag is None:
         return unknown(registry.target, "NotSaid", f"the answer does not contain {field}", registry)
     if flag:
@@ -147,12 +147,12 @@ def _must_be_false(registry: Seen[Registry], flag: bool | None, field: str, reas
     return passes(registry.target, "Off", f"{field} is false", registry)
 
 
-def export_status(registry: Seen[Registry]) -> str:
+def export_status(registry: Lookup[Registry]) -> str:
     """ "enabled" or "disabled" in lower case; "" where it is absent, which means enabled."""
     return _status(_policies(registry).export_policy)
 
 
-def _policies(registry: Seen[Registry]) -> RegistryPolicies:
+def _policies(registry: Lookup[Registry]) -> RegistryPolicies:
     return (registry.value.policies if registry.value is not None else None) or RegistryPolicies()
 
 

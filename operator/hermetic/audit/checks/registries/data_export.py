@@ -10,7 +10,7 @@ from hermetic.audit.checks.registries.access import lesser_tier
 from hermetic.audit.estate.arm_fields import folded
 from hermetic.audit.estate.azure.registries import CacheRule, ConnectedRegistry, Registry, RegistryWebhook, Replication
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Seen
+from hermetic.audit.estate.observation import Lookup
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.evaluation.each_resource import each_registry
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes
@@ -91,7 +91,7 @@ def _each(  # noqa: PLR0913 - the columns of a table
     is_premium: only registries of that tier can have such children, so others are not queried.
     """
 
-    def evaluate(registry: Seen[Registry]) -> Iterator[CheckResult]:
+    def evaluate(registry: Lookup[Registry]) -> Iterator[CheckResult]:
         if is_premium and (tier := lesser_tier(registry)):
             yield does_not_apply(registry.target, "NotInTier", f"a registry of tier {tier} can have none", registry)
             return

@@ -8,7 +8,7 @@ from hermetic.audit.checks.family import check_each
 from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.registries import Registry, RegistryToken, RoleAssignment, ScopeMap
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Missing, Seen, missing, unreadable
+from hermetic.audit.estate.observation import Lookup, Missing, missing, unreadable
 from hermetic.audit.evaluation.each_resource import each_registry
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
 from hermetic.audit.model.findings import Severity
@@ -45,22 +45,24 @@ READING = ("/content/read", "/metadata/read")
 
 
 @check_each("acr-push-identity", each_registry)
-def acr_push_identity(estate: Estate, policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_push_identity(estate: Estate, policy: Policy, registry: Lookup[Registry]) -> Iterator[CheckResult]:
     """Every role, at the registry or above it, of an identity that a node or a pod can use."""
     yield _evaluate(estate, policy, registry)
 
 
-def _evaluate(estate: Estate, policy: Policy, registry: Seen[Registry]) -> CheckResult:
+def _evaluate(estate: Estate, policy: Policy, registry: Lookup[Registry]) -> CheckResult:
     identities = identities_of(estate)
     assignments = estate.every(RoleAssignment, registry.target)
     writing = _writing(assignments)
     other_principals = {
-        principal for principal in writing if principal not in identities.held and not _is_of_people(writing[principal])
+        principal
+        for principal in writing
+        if principal not in identities.holders and not _is_of_people(writing[principal])
     }
     trusted, more_observations = federated(estate, policy, other_principals, identities.control_plane)
     observations = (registry, *identities.observations, assignments, *more_observations)
     holders = {
-        principal: identity for principal, identity in {**identities.held, **trusted}.items() if principal in writing
+        principal: identity for principal, identity in {**identities.holders, **trusted}.items() if principal in writing
     }
     if holders:
         path = path_of(POD, "identity", REGISTRY)
@@ -76,8 +78,8 @@ def _evaluate(estate: Estate, policy: Policy, registry: Seen[Registry]) -> Check
     if nameless:
         message = f"{', '.join(nameless)}: the answer does not show who has this role"
         return unknown(registry.target, "PrincipalNotNamed", message, missing(message), *observations)
-    if identities.odd:
-        message = f"no identity can be read in {', '.join(identities.odd)}"
+    if identities.unread_holders:
+        message = f"no identity can be read in {', '.join(identities.unread_holders)}"
         return unknown(registry.target, "IdentityNotRead", message, *observations)
     if not identities.names_the_kubelet:
         return unknown(
@@ -141,12 +143,12 @@ def _remedies(registry: str, holders: Mapping[str, str], writing: Assigned) -> I
 
 
 @check_each("acr-tokens", each_registry)
-def acr_tokens(estate: Estate, _policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_tokens(estate: Estate, _policy: Policy, registry: Lookup[Registry]) -> Iterator[CheckResult]:
     """Medium where a token that can sign in may write, low where all of them only read."""
     yield from _of_registry(estate, registry)
 
 
-def _of_registry(estate: Estate, registry: Seen[Registry]) -> Iterator[CheckResult]:
+def _of_registry(estate: Estate, registry: Lookup[Registry]) -> Iterator[CheckResult]:
     every = estate.every(RegistryToken, registry.target)
     maps = (
         {scope_map.id.lower(): scope_map for scope_map in estate.every(ScopeMap, registry.target)}

@@ -17,7 +17,7 @@ from hermetic.audit.estate.azure.registries import (
     RegistryTask,
 )
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Listing, Seen
+from hermetic.audit.estate.observation import Listing, Lookup
 from hermetic.audit.evaluation.each_resource import each_registry
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.model import hops
@@ -29,7 +29,7 @@ IPV4, DUAL_STACK = "ipv4", "ipv4andipv6"
 
 
 @check_each("acr-writable-cache", each_registry)
-def acr_writable_cache(estate: Estate, _policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_writable_cache(estate: Estate, _policy: Policy, registry: Lookup[Registry]) -> Iterator[CheckResult]:
     """Whether repositories behind cache rules accept pushes."""
     shown = estate.one(RegistryInPreview, registry.target)
     repositories = _setting(shown.value.writable_cache_repos, OFF) if shown.value is not None else ""
@@ -45,7 +45,7 @@ def acr_writable_cache(estate: Estate, _policy: Policy, registry: Seen[Registry]
 
 
 @check_each("acr-endpoints", each_registry)
-def acr_endpoints(estate: Estate, _policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_endpoints(estate: Estate, _policy: Policy, registry: Lookup[Registry]) -> Iterator[CheckResult]:
     """Regional and IPv6 endpoints beside the one that every registry has."""
     shown = estate.one(RegistryInPreview, registry.target)
     regional = _setting(shown.value.regional_endpoints, OFF) if shown.value is not None else ""
@@ -64,7 +64,7 @@ def acr_endpoints(estate: Estate, _policy: Policy, registry: Seen[Registry]) -> 
 
 
 @check_each("acr-pipelines", each_registry)
-def acr_pipelines(estate: Estate, _policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_pipelines(estate: Estate, _policy: Policy, registry: Lookup[Registry]) -> Iterator[CheckResult]:
     """An export pipeline writes artifacts to a storage account, possibly of another tenant."""
     if tier := lesser_tier(registry):
         yield does_not_apply(registry.target, "NotInTier", f"a registry of tier {tier} can have none", registry)
@@ -85,7 +85,7 @@ def acr_pipelines(estate: Estate, _policy: Policy, registry: Seen[Registry]) -> 
 
 
 @check_each("acr-tasks", each_registry)
-def acr_tasks(estate: Estate, _policy: Policy, registry: Seen[Registry]) -> Iterator[CheckResult]:
+def acr_tasks(estate: Estate, _policy: Policy, registry: Lookup[Registry]) -> Iterator[CheckResult]:
     """Tasks run any container, on machines in Microsoft's network or in the subnet of an agent pool."""
     every = estate.every(RegistryTask, registry.target)
     running = [task for task in every if (task.status or "").lower() != OFF]

@@ -14,7 +14,7 @@ from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.effective import EffectiveRoute, EffectiveRoutes
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen, missing
+from hermetic.audit.estate.observation import Lookup, Observation, missing
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
 from hermetic.audit.evaluation.sentinels import each_sentinel, unless_locked
 from hermetic.audit.model import hops
@@ -100,7 +100,7 @@ def _kind(question: Asked, route: EffectiveRoute, text: str) -> str:
         return "" if hop in {NextHopKind.DROPPED, NextHopKind.STAYS} else RouteKind.UNKNOWN
     is_a_default = prefix is not None and is_default(prefix)
     # Anything but a prefix is a service tag: public addresses, which are not expanded here.
-    if prefix is not None and not is_a_default and not is_public(prefix, question.around.ground.local):
+    if prefix is not None and not is_a_default and not is_public(prefix, question.around.rule_context.local):
         return RouteKind.UNKNOWN if hop is NextHopKind.UNKNOWN else ""
     if hop is NextHopKind.INTERNET:
         return _to_internet(question, route, is_a_default)
@@ -133,7 +133,7 @@ def _results(
     policy: Policy,
     question: Asked,
     paths_by_kind: dict[str, list[Path]],
-    observation: Seen[EffectiveRoutes],
+    observation: Lookup[EffectiveRoutes],
 ) -> Iterator[CheckResult]:
     subnet, subnet_id = hops.subnet(name_of(question.around.id)), question.around.id
     severities = {
@@ -168,7 +168,7 @@ def _results(
 
 
 def _service(
-    estate: Estate, policy: Policy, question: Asked, routes: list[Path], observation: Seen[EffectiveRoutes]
+    estate: Estate, policy: Policy, question: Asked, routes: list[Path], observation: Lookup[EffectiveRoutes]
 ) -> CheckResult:
     """The severity is that of the endpoint itself: its policy decides what is reachable."""
     reach = storage_reach(estate, policy, question.around.subnet)
@@ -188,7 +188,7 @@ def _service(
         return fails(
             question.around.id, RouteKind.SERVICE, message, *observations, paths=(path,), severity=severity, fill=fill
         )
-    message = f"service endpoint route, past every route of ours: {_words(routes)}; {reach.words}"
+    message = f"service endpoint route, past every route of ours: {_words(routes)}; {reach.message}"
     if reach.severity is None:
         return unknown(question.around.id, RouteKind.SERVICE, message, observation, *reach.observations)
     fill = {"SENTINEL_NIC_ID": observation.target}

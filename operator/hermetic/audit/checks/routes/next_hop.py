@@ -12,7 +12,7 @@ from hermetic.audit.estate.arm_ids import group_of, name_of, subscription_of
 from hermetic.audit.estate.azure.effective import NetworkWatcher, NextHop
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen
+from hermetic.audit.estate.observation import Lookup, Observation
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.evaluation.sentinels import each_sentinel
 from hermetic.audit.model import hops
@@ -77,7 +77,7 @@ def _packet(nic: NetworkInterface, destination: str) -> dict[str, str]:
 
 
 def _result(
-    estate: Estate, policy: Policy, around: SubnetContext, destination: str, observation: Seen[NextHop]
+    estate: Estate, policy: Policy, around: SubnetContext, destination: str, observation: Lookup[NextHop]
 ) -> CheckResult:
     if observation.value is None:
         return unknown(around.id, "NextHopNotSeen", f"the next hop to {destination} was not answered", observation)
@@ -95,7 +95,7 @@ def _result(
 
 
 def _to_appliance(
-    estate: Estate, policy: Policy, around: SubnetContext, message: str, observation: Seen[NextHop]
+    estate: Estate, policy: Policy, around: SubnetContext, message: str, observation: Lookup[NextHop]
 ) -> CheckResult:
     """Pass for the declared firewall; Unknown where it could not be read."""
     addresses, observations = declared_addresses(estate, policy)

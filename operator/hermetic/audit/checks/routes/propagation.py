@@ -12,7 +12,7 @@ from hermetic.audit.cluster.virtual_hubs import hub_connections, hub_of, joins
 from hermetic.audit.estate.arm_ids import name_of, parent_of
 from hermetic.audit.estate.azure.vnet import Peering, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen
+from hermetic.audit.estate.observation import Lookup, Observation
 from hermetic.audit.evaluation.each_resource import each_subnet
 from hermetic.audit.evaluation.results import CheckResult, fails, passes
 from hermetic.audit.model import hops
@@ -94,7 +94,7 @@ def _gateways(estate: Estate, policy: Policy, network_id: str) -> tuple[list[Hop
     return gateways, (network, own, peerings, hubs)
 
 
-def _route_servers(network: Seen[VirtualNetwork]) -> list[str]:
+def _route_servers(network: Lookup[VirtualNetwork]) -> list[str]:
     """Subnets with a route server: only this one can hold it. Routes that appliances announce to it are propagated."""
     subnets = network.value.subnets if network.value is not None else []
     return [subnet.id for subnet in subnets if name_of(subnet.id).lower() == ROUTE_SERVER_SUBNET]
@@ -141,9 +141,11 @@ def _unrouted(around: SubnetContext, firewall: tuple[str, ...]) -> Iterator[str]
     """Default prefixes of the IP versions in use with no route, or one to neither `None` nor the declared firewall."""
     for version, prefix in ((4, "0.0.0.0/0"), (6, "::/0")):
         default_routes = [
-            route for route in around.ways if route.is_default and route.prefix and route.prefix.version == version
+            route
+            for route in around.outbound_routes
+            if route.is_default and route.prefix and route.prefix.version == version
         ]
-        is_used = version == 4 or around.ground.has_v6
+        is_used = version == 4 or around.rule_context.has_v6
         if is_used and not (
             default_routes
             and all(

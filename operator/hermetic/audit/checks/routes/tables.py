@@ -14,7 +14,7 @@ from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate, derived
-from hermetic.audit.estate.observation import Observation, Seen, missing
+from hermetic.audit.estate.observation import Lookup, Observation, missing
 from hermetic.audit.evaluation.each_resource import each_subnet
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model import hops
@@ -24,7 +24,7 @@ from hermetic.audit.model.hops import INTERNET, Hop, Path, path_of
 from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.rules.behind_firewall import behind_firewall
 from hermetic.audit.rules.firewall import declared_addresses, leads_to_the_firewall
-from hermetic.audit.rules.routes import NextHopKind, OutboundRoute, leads_to_appliance, ways_beyond
+from hermetic.audit.rules.routes import NextHopKind, OutboundRoute, leads_to_appliance, routes_beyond
 from hermetic.audit.rules.subnet_context import SubnetContext, surroundings
 
 STAYS_UNDOCUMENTED = "Azure does not document what happens to such packets"
@@ -34,7 +34,7 @@ STAYS_UNDOCUMENTED = "Azure does not document what happens to such packets"
 class ServedTable:
     """A route table that was read, and the context of each subnet that uses it."""
 
-    observation: Seen[RouteTable]
+    observation: Lookup[RouteTable]
     table: RouteTable
     subnets: tuple[SubnetContext, ...]
 
@@ -81,7 +81,7 @@ def route_default_internet(estate: Estate, policy: Policy, served: ServedTable) 
         yield fails(
             served.table.id,
             "DefaultToInternet",
-            f"route {outbound_route.route.name}: {outbound_route.words}; {effect}",
+            f"route {outbound_route.route.name}: {outbound_route.description}; {effect}",
             served.observation,
             paths=_paths(served, INTERNET),
             severity=None if carried else Severity.MEDIUM,
@@ -115,13 +115,13 @@ def route_default_appliance(estate: Estate, policy: Policy, served: ServedTable)
 
 def _default(served: ServedTable, outbound_route: OutboundRoute) -> CheckResult:
     if outbound_route.hop is NextHopKind.DROPPED:
-        return passes(served.table.id, "DefaultToNowhere", f"{outbound_route.words}", served.observation)
+        return passes(served.table.id, "DefaultToNowhere", f"{outbound_route.description}", served.observation)
     if outbound_route.hop is NextHopKind.STAYS:
-        message = f"route {outbound_route.route.name}: {outbound_route.words}; {STAYS_UNDOCUMENTED}"
+        message = f"route {outbound_route.route.name}: {outbound_route.description}; {STAYS_UNDOCUMENTED}"
         return unknown(served.table.id, "DefaultStays", message, served.observation)
     reason = "DefaultToUnknownHop" if outbound_route.hop is NextHopKind.UNKNOWN else "DefaultToAppliance"
     message = (
-        f"route {outbound_route.route.name}: {outbound_route.words}; the host at that address decides about "
+        f"route {outbound_route.route.name}: {outbound_route.description}; the host at that address decides about "
         "the internet"
     )
     paths = _paths(served, outbound_route.next_hop, INTERNET)
@@ -146,7 +146,7 @@ def _beyond(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[Che
     """Private prefixes of no network in reach that are sent to an appliance or gateway: not evaluated here."""
     addresses, observations = declared_addresses(estate, policy)
     per_subnet = [
-        ways_beyond(served.table.routes, context.ground.local, with_v6=context.ground.has_v6)
+        routes_beyond(served.table.routes, context.rule_context.local, with_v6=context.rule_context.has_v6)
         for context in served.subnets
     ]
     for outbound_route in dict.fromkeys(route for routes in per_subnet for route in routes):
@@ -156,7 +156,7 @@ def _beyond(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[Che
             is_read = _is_to_pods(estate, outbound_route)
         if not is_read:
             message = (
-                f"route {outbound_route.route.name}: {outbound_route.words}; the prefix is in no network in "
+                f"route {outbound_route.route.name}: {outbound_route.description}; the prefix is in no network in "
                 "reach: the audit did not read what is there"
             )
             fill = {"RULE_NAME": outbound_route.route.name}
@@ -197,19 +197,19 @@ def _node_addresses(estate: Estate) -> frozenset[str | None]:
 
 def _split(served: ServedTable, outbound_route: OutboundRoute, methods: Methods) -> CheckResult:
     if outbound_route.hop is NextHopKind.DROPPED:
-        return passes(served.table.id, "PublicPrefixToNowhere", f"{outbound_route.words}", served.observation)
+        return passes(served.table.id, "PublicPrefixToNowhere", f"{outbound_route.description}", served.observation)
     if not outbound_route.route.address_prefix:
         message = f"route {outbound_route.route.name} names no prefix"
         return unknown(served.table.id, "PrefixUnknown", message, served.observation)
     if outbound_route.hop is NextHopKind.STAYS:
-        message = f"route {outbound_route.route.name}: {outbound_route.words}; {STAYS_UNDOCUMENTED}"
+        message = f"route {outbound_route.route.name}: {outbound_route.description}; {STAYS_UNDOCUMENTED}"
         return unknown(served.table.id, "PublicPrefixStays", message, served.observation)
     reason = "ServiceTag" if outbound_route.prefix is None else "PublicPrefix"
     carried = outbound_route.hop is NextHopKind.INTERNET and served.lets_out(methods)
     return fails(
         served.table.id,
         reason,
-        f"route {outbound_route.route.name}: {outbound_route.words}; it is longer than a default route to "
+        f"route {outbound_route.route.name}: {outbound_route.description}; it is longer than a default route to "
         "nowhere, and wins",
         served.observation,
         paths=_paths(served, outbound_route.next_hop),
@@ -220,7 +220,7 @@ def _split(served: ServedTable, outbound_route: OutboundRoute, methods: Methods)
 
 def _ways(served: ServedTable) -> tuple[OutboundRoute, ...]:
     """The routes that are public for any subnet of the table: local address space differs between networks."""
-    per_subnet = [context.ways for context in served.subnets]
+    per_subnet = [context.outbound_routes for context in served.subnets]
     return tuple(dict.fromkeys(route for routes in per_subnet for route in routes))
 
 

@@ -92,7 +92,7 @@ class _Code:
     listed only for machines that are no scale set instances; for instances that would be one request per node.
     """
 
-    words: str
+    description: str
     kind: str
 
     @property
@@ -154,10 +154,10 @@ def kept_at(machine: VirtualMachine, commands: Listing[VirtualMachineRunCommand]
 def _findings(machine: Machine, expected_extensions: Sequence[MachineExtension]) -> Iterator[CheckResult]:
     code_entries = list(_beside(machine, expected_extensions))
     path = path_of(hops.machine(f"machine {_name(machine)}"), "extension or run command", NODE, "what its code calls")
-    if foreign_code := [entry.words for entry in code_entries if not entry.is_agent]:
+    if foreign_code := [entry.description for entry in code_entries if not entry.is_agent]:
         message = f"machine {_name(machine)} has code that is not that of AKS: {', '.join(foreign_code)}"
         yield fails(machine.id, "CodeOnOneMachine", message, machine, paths=(path,))
-    if agents := [entry.words for entry in code_entries if entry.is_agent]:
+    if agents := [entry.description for entry in code_entries if entry.is_agent]:
         message = f"machine {_name(machine)} has agents of Microsoft beside those of AKS: {', '.join(agents)}"
         yield fails(machine.id, "MonitoringAgent", message, machine, paths=(path,), severity=Severity.MEDIUM)
 

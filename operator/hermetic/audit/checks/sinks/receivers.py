@@ -22,7 +22,7 @@ from hermetic.audit.estate.azure.alerts import (
 from hermetic.audit.estate.azure.deliveries import EventHub
 from hermetic.audit.estate.azure.instances import EventHubs
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen, missing
+from hermetic.audit.estate.observation import Lookup, Observation, missing
 from hermetic.audit.evaluation.each_resource import whole_or_unknown
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model import hops
@@ -70,7 +70,7 @@ def _groups_of(rule: AlertRule, scopes: tuple[str, ...]) -> tuple[str, ...]:
     return rule.action_group_ids if is_about_us or not rule.scopes else ()
 
 
-def _group(estate: Estate, policy: Policy, observation: Seen[ActionGroup], rules: list[str]) -> Iterator[CheckResult]:
+def _group(estate: Estate, policy: Policy, observation: Lookup[ActionGroup], rules: list[str]) -> Iterator[CheckResult]:
     group = observation.value
     if not policy.owns(observation.target, estate.cluster, *network_ids_of(estate)):
         path = path_of(POD, "azure monitor", f"action group {name_of(observation.target)} of others")
@@ -123,7 +123,7 @@ PEOPLE = {
 
 
 def _receivers(
-    estate: Estate, policy: Policy, observation: Seen[ActionGroup], group: ActionGroup
+    estate: Estate, policy: Policy, observation: Lookup[ActionGroup], group: ActionGroup
 ) -> Iterator[CheckResult]:
     webhooks = _places(group, "webhookReceivers")
     if webhooks:
@@ -160,7 +160,7 @@ def _entries(name: str, receivers: list[tuple[int, Receiver]]) -> Fill:
 
 
 def _code(
-    policy: Policy, observation: Seen[ActionGroup], name: str, receivers: list[tuple[int, Receiver]]
+    policy: Policy, observation: Lookup[ActionGroup], name: str, receivers: list[tuple[int, Receiver]]
 ) -> Iterator[CheckResult]:
     """Code that alerts start can call any address, whether the code is ours or not."""
     targets = {position: _started_by(receiver) for position, receiver in receivers}
@@ -182,7 +182,7 @@ def _started_by(receiver: Receiver) -> str:
 
 
 def _hubs(
-    estate: Estate, policy: Policy, observation: Seen[ActionGroup], receivers: list[tuple[int, Receiver]]
+    estate: Estate, policy: Policy, observation: Lookup[ActionGroup], receivers: list[tuple[int, Receiver]]
 ) -> Iterator[CheckResult]:
     foreign: list[tuple[int, Receiver]] = []
     for position, receiver in receivers:

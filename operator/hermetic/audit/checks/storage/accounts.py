@@ -10,7 +10,7 @@ from hermetic.audit.cluster.members import network_ids_of
 from hermetic.audit.estate.arm_ids import is_arm_id, same_id
 from hermetic.audit.estate.azure.storage import AccountRules, BlobService, LocalUser, ReplicationPolicy, StorageAccount
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Missing, Seen, unreadable
+from hermetic.audit.estate.observation import Lookup, Missing, unreadable
 from hermetic.audit.evaluation.each_resource import each_account, whole_or_unknown
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model import hops
@@ -33,7 +33,7 @@ WITHOUT_WEBSITE = {"filestorage", "storage", "blobstorage"}
 
 
 @check_each("storage-public", each_account)
-def storage_public(estate: Estate, policy: Policy, account: Seen[StorageAccount]) -> Iterator[CheckResult]:
+def storage_public(estate: Estate, policy: Policy, account: Lookup[StorageAccount]) -> Iterator[CheckResult]:
     """High where access is possible now; medium where only disabled public access makes permissive rules ineffective.
 
     Exceptions for Azure's services and for resource instances apply with public access off as well.
@@ -51,7 +51,7 @@ def storage_public(estate: Estate, policy: Policy, account: Seen[StorageAccount]
         yield from _rules(account, rules, access)
 
 
-def _rules(account: Seen[StorageAccount], rules: AccountRules, access: str) -> Iterator[CheckResult]:
+def _rules(account: Lookup[StorageAccount], rules: AccountRules, access: str) -> Iterator[CheckResult]:
     let_in = _let_in(rules)
     behind = _allowed_by_rules(rules)
     unknown_bypasses = [word for word in _bypasses(rules) if word not in BYPASSES]
@@ -95,7 +95,7 @@ def _allowed_by_rules(rules: AccountRules) -> list[str]:
 
 
 @check_each("storage-copy-scope", each_account)
-def storage_copy_scope(_estate: Estate, _policy: Policy, account: Seen[StorageAccount]) -> Iterator[CheckResult]:
+def storage_copy_scope(_estate: Estate, _policy: Policy, account: Lookup[StorageAccount]) -> Iterator[CheckResult]:
     """Server-side copies and other ways for data to leave an account without passing the network."""
     value = account.value
     scope = (value.allowed_copy_scope if value else None) or ""
@@ -146,7 +146,7 @@ def storage_replication(estate: Estate, policy: Policy) -> Iterator[CheckResult]
     yield from whole_or_unknown(estate.cluster, "accounts that receive logs", receivers)
 
 
-def _copies(estate: Estate, policy: Policy, account: Seen[StorageAccount]) -> Iterator[CheckResult]:
+def _copies(estate: Estate, policy: Policy, account: Lookup[StorageAccount]) -> Iterator[CheckResult]:
     """High where blobs are copied to an account that is not known to be ours, medium where it is."""
     kind = (account.value.kind if account.value is not None else None) or ""
     if kind.lower() in WITHOUT_REPLICATION:
@@ -156,7 +156,7 @@ def _copies(estate: Estate, policy: Policy, account: Seen[StorageAccount]) -> It
         yield from _replication(estate, policy, account)
 
 
-def _replication(estate: Estate, policy: Policy, account: Seen[StorageAccount]) -> Iterator[CheckResult]:
+def _replication(estate: Estate, policy: Policy, account: Lookup[StorageAccount]) -> Iterator[CheckResult]:
     every = estate.every(ReplicationPolicy, account.target)
     copies, damages = list[tuple[str, str]](), list[Missing]()
     for replication_policy in every:
@@ -186,14 +186,14 @@ def _replication(estate: Estate, policy: Policy, account: Seen[StorageAccount]) 
         yield passes(account.target, "NotReplicated", "no object is replicated from it", account, every)
 
 
-def _is(account: str, observation: Seen[StorageAccount]) -> bool:
+def _is(account: str, observation: Lookup[StorageAccount]) -> bool:
     """Whether the id or name in a policy is this account's."""
     name = (observation.value.name if observation.value is not None else "").lower()
     return same_id(account, observation.target) or (bool(name) and account.lower() == name)
 
 
 @check_each("storage-local-users", each_account)
-def storage_local_users(estate: Estate, _policy: Policy, observation: Seen[StorageAccount]) -> Iterator[CheckResult]:
+def storage_local_users(estate: Estate, _policy: Policy, observation: Lookup[StorageAccount]) -> Iterator[CheckResult]:
     """SFTP users; with SFTP or local users off, none of them can sign in."""
     account = observation.value
     if account is None or not account.is_sftp_enabled:
@@ -213,7 +213,9 @@ def storage_local_users(estate: Estate, _policy: Policy, observation: Seen[Stora
 
 
 @check_each("storage-static-website", each_account)
-def storage_static_website(estate: Estate, _policy: Policy, observation: Seen[StorageAccount]) -> Iterator[CheckResult]:
+def storage_static_website(
+    estate: Estate, _policy: Policy, observation: Lookup[StorageAccount]
+) -> Iterator[CheckResult]:
     """High where the site is reachable from the internet now, medium where disabled public access prevents it."""
     account = observation.value
     kind = (account.kind if account is not None else None) or ""

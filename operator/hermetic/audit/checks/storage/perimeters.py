@@ -14,7 +14,7 @@ from hermetic.audit.estate.azure.perimeters import (
 )
 from hermetic.audit.estate.azure.storage import StorageAccount
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Listing, Seen
+from hermetic.audit.estate.observation import Listing, Lookup
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import INTERNET, POD, STORAGE, path_of
@@ -23,7 +23,7 @@ from hermetic.audit.policy.declarations import Policy
 ENFORCED, INBOUND = "enforced", "inbound"
 
 
-def of_perimeters(estate: Estate, policy: Policy, account: Seen[StorageAccount]) -> Iterator[CheckResult]:
+def of_perimeters(estate: Estate, policy: Policy, account: Lookup[StorageAccount]) -> Iterator[CheckResult]:
     """Results about an account whose access a perimeter decides; every perimeter must admit nobody but us."""
     perimeters = estate.every(AccountPerimeter, account.target)
     for perimeter in perimeters:
@@ -36,7 +36,7 @@ def of_perimeters(estate: Estate, policy: Policy, account: Seen[StorageAccount])
 
 
 def _of_perimeter(
-    estate: Estate, policy: Policy, account: Seen[StorageAccount], perimeter: AccountPerimeter
+    estate: Estate, policy: Policy, account: Lookup[StorageAccount], perimeter: AccountPerimeter
 ) -> Iterator[CheckResult]:
     reference, profile = perimeter.network_security_perimeter, perimeter.profile
     association = perimeter.resource_association

@@ -8,7 +8,7 @@ from hermetic.audit.checks.family import check_each
 from hermetic.audit.cluster.members import is_of_the_cluster, subnets_of
 from hermetic.audit.estate.azure.storage import FileShare, NfsProperties
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Seen
+from hermetic.audit.estate.observation import Lookup
 from hermetic.audit.evaluation.each_resource import each_share
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.model.hops import INTERNET, STORAGE, path_of
@@ -16,7 +16,7 @@ from hermetic.audit.policy.declarations import Policy
 
 
 @check_each("fileshare-public", each_share)
-def fileshare_public(estate: Estate, _policy: Policy, share: Seen[FileShare]) -> Iterator[CheckResult]:
+def fileshare_public(estate: Estate, _policy: Policy, share: Lookup[FileShare]) -> Iterator[CheckResult]:
     """Absent counts as open: the service's default is not documented."""
     access = (share.value.public_network_access if share.value else None) or ""
     properties = share.value.public_access_properties if share.value else None
@@ -41,11 +41,11 @@ def fileshare_public(estate: Estate, _policy: Policy, share: Seen[FileShare]) ->
 
 
 def _each_nfs_share(
-    estate: Estate, policy: Policy, evaluate: Callable[[Seen[FileShare], NfsProperties], Iterable[CheckResult]]
+    estate: Estate, policy: Policy, evaluate: Callable[[Lookup[FileShare], NfsProperties], Iterable[CheckResult]]
 ) -> Iterator[CheckResult]:
     """Apply `evaluate` to the NFS shares; one without a protocol counts as NFS."""
 
-    def of_share(share: Seen[FileShare]) -> Iterator[CheckResult]:
+    def of_share(share: Lookup[FileShare]) -> Iterator[CheckResult]:
         protocol = (share.value.protocol if share.value else None) or "NFS"
         nfs = share.value.nfs_protocol_properties if share.value else None
         if protocol.lower() == "smb":
@@ -60,7 +60,7 @@ def _each_nfs_share(
 
 @check_each("fileshare-eit", _each_nfs_share)
 def fileshare_eit(
-    _estate: Estate, _policy: Policy, share: Seen[FileShare], nfs: NfsProperties
+    _estate: Estate, _policy: Policy, share: Lookup[FileShare], nfs: NfsProperties
 ) -> Iterator[CheckResult]:
     """Anything but Enabled lets clients mount without encryption."""
     required = nfs.encryption_in_transit_required or ""
@@ -73,7 +73,7 @@ def fileshare_eit(
 
 @check_each("fileshare-squash", _each_nfs_share)
 def fileshare_squash(
-    _estate: Estate, _policy: Policy, share: Seen[FileShare], nfs: NfsProperties
+    _estate: Estate, _policy: Policy, share: Lookup[FileShare], nfs: NfsProperties
 ) -> Iterator[CheckResult]:
     """Absent means that root on a node is root on the share."""
     squash = nfs.root_squash or "NoRootSquash"

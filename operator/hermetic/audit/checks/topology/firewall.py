@@ -132,11 +132,11 @@ def _declared(estate: Estate, policy: Policy) -> Iterator[CheckResult]:
             *observations,
             paths=(path,),
             severity=Severity.CRITICAL,
-            remedy=SHARED_REMEDY if rules.first_sources.others else "",
+            remedy=SHARED_REMEDY if rules.first_sources.other_sources else "",
             fill=rules.first,
         )
-    elif rules.odd:
-        message = f"rules are not understood: {'; '.join(rules.odd)}"
+    elif rules.unclear:
+        message = f"rules are not understood: {'; '.join(rules.unclear)}"
         yield unknown(policy.firewall, "RuleUnknown", message, *observations, severity=Severity.CRITICAL)
     elif not (rules.unproven or behind.beyond or behind.public):
         accepted = "".join(f"; accepted by the policy file: {entry}" for entry in _accepted(policy, rules))

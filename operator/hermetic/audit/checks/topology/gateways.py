@@ -13,7 +13,7 @@ from hermetic.audit.estate.arm_ids import name_of, parent_of
 from hermetic.audit.estate.azure.routing import LearnedRoutes, VirtualNetworkGateway, VirtualNetworkGatewayConnection
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Seen
+from hermetic.audit.estate.observation import Lookup
 from hermetic.audit.evaluation.each_resource import each_network, whole_or_unknown
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown
 from hermetic.audit.model import hops
@@ -34,7 +34,7 @@ def _each_gateway(
 ) -> Iterator[CheckResult]:
     """Apply `evaluate` to the gateways of each network; with `with_peers`, also to those used through a peering."""
 
-    def of_network(network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
+    def of_network(network: Lookup[VirtualNetwork]) -> Iterator[CheckResult]:
         near = gateways_in(estate, network)
         distant = distant_networks(estate, policy, network.target) if with_peers else []
         far = [gateways_in(estate, distant_network) for distant_network in distant]
@@ -50,7 +50,7 @@ def _each_gateway(
 
 
 @check_each("vnet-gateway", each_network)
-def vnet_gateway(estate: Estate, _policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
+def vnet_gateway(estate: Estate, _policy: Policy, network: Lookup[VirtualNetwork]) -> Iterator[CheckResult]:
     """A gateway in the cluster's network: medium by itself, high with a connection that is not known to be down."""
     gateways = gateways_in(estate, network)
     for gateway in gateways:
@@ -69,7 +69,7 @@ def _present(estate: Estate, gateway: VirtualNetworkGateway) -> CheckResult:
     return fails(gateway.id, "GatewayPresent", message, gateway, paths=(path,), severity=severity)
 
 
-def _is_down(connection: Seen[VirtualNetworkGatewayConnection]) -> bool:
+def _is_down(connection: Lookup[VirtualNetworkGatewayConnection]) -> bool:
     return connection.value is not None and (connection.value.connection_status or "").lower() == "notconnected"
 
 
@@ -85,7 +85,7 @@ def gateway_connections(estate: Estate, _policy: Policy, gateway: VirtualNetwork
         yield passes(gateway.id, "NoConnection", "the gateway has no connection", gateway, listing)
 
 
-def _connection(gateway: VirtualNetworkGateway, connection: Seen[VirtualNetworkGatewayConnection]) -> CheckResult:
+def _connection(gateway: VirtualNetworkGateway, connection: Lookup[VirtualNetworkGatewayConnection]) -> CheckResult:
     status = connection.value.connection_status if connection.value is not None else None
     if (status or "").lower() == "connected":
         path = path_of(

@@ -24,7 +24,7 @@ from hermetic.audit.estate.azure.managed_services import AzureFirewall
 from hermetic.audit.estate.azure.routing import HubRoutes
 from hermetic.audit.estate.azure.vnet import Peering, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Seen
+from hermetic.audit.estate.observation import Lookup
 from hermetic.audit.evaluation.each_resource import each_network, each_or_none
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model import hops
@@ -62,7 +62,7 @@ class HubExits:
 
 
 @check_each("vwan-connection", each_network)
-def vwan_connection(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
+def vwan_connection(estate: Estate, policy: Policy, network: Lookup[VirtualNetwork]) -> Iterator[CheckResult]:
     """A hub connection to one of the cluster's networks."""
     ours = hub_connections(estate, policy).where(lambda joined: joins(joined, network.target))
     peerings = estate.every(Peering, network.target)
@@ -76,7 +76,7 @@ def vwan_connection(estate: Estate, policy: Policy, network: Seen[VirtualNetwork
 
 
 def _by_peering(
-    estate: Estate, policy: Policy, network: Seen[VirtualNetwork], peering: Peering
+    estate: Estate, policy: Policy, network: Lookup[VirtualNetwork], peering: Peering
 ) -> Iterator[CheckResult]:
     """The peering with a hub's own network (Microsoft's), which Azure creates in a connected network.
 
@@ -97,7 +97,7 @@ def _by_peering(
     yield fails(peering.id, "HubPeering", message, peering, paths=(path,))
 
 
-def _evaluate(estate: Estate, policy: Policy, network: Seen[VirtualNetwork], joined: Joined) -> Iterator[CheckResult]:
+def _evaluate(estate: Estate, policy: Policy, network: Lookup[VirtualNetwork], joined: Joined) -> Iterator[CheckResult]:
     connection = joined.connection
     routes = _routes_of(estate, joined)
     exits = _exits(estate, policy, joined, routes)
@@ -127,7 +127,7 @@ the connection uses, or connects the network by a route table without it.
 """
 
 
-def _routes_of(estate: Estate, joined: Joined) -> Seen[HubRoutes]:
+def _routes_of(estate: Estate, joined: Joined) -> Lookup[HubRoutes]:
     """The effective routes of the hub's route table that the connection uses."""
     routing = joined.connection.routing_configuration
     table = routing.associated_route_table if routing is not None else None
@@ -135,7 +135,7 @@ def _routes_of(estate: Estate, joined: Joined) -> Seen[HubRoutes]:
     return estate.asked(HubRoutes, joined.hub.id, {"resourceId": table_id, "virtualWanResourceType": "RouteTable"})
 
 
-def _exits(estate: Estate, policy: Policy, joined: Joined, routes: Seen[HubRoutes]) -> HubExits:
+def _exits(estate: Estate, policy: Policy, joined: Joined, routes: Lookup[HubRoutes]) -> HubExits:
     listed = routes.value.value if routes.value is not None else None
     default, forbidden, unread = "", list[str](), list[str]()
     if listed is None:

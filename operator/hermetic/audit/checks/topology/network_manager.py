@@ -20,7 +20,7 @@ from hermetic.audit.estate.azure.network_manager import (
 )
 from hermetic.audit.estate.azure.vnet import VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, Seen, is_locked
+from hermetic.audit.estate.observation import Lookup, Observation, is_locked
 from hermetic.audit.evaluation.each_resource import each_network
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model import hops
@@ -70,7 +70,7 @@ MANAGER = re.compile(
 
 
 @check_each("avnm-connectivity", each_network)
-def avnm_connectivity(estate: Estate, _policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
+def avnm_connectivity(estate: Estate, _policy: Policy, network: Lookup[VirtualNetwork]) -> Iterator[CheckResult]:
     """A mesh or hub configuration joins networks without a visible peering."""
     pages, observations = pages_of(estate, EffectiveConnectivity, network.target)
     applied = [configuration for page in pages for configuration in page.value or ()]
@@ -91,7 +91,7 @@ def avnm_connectivity(estate: Estate, _policy: Policy, network: Seen[VirtualNetw
 
 
 @check_each("avnm-admin-rules", each_network)
-def avnm_admin_rules(estate: Estate, policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
+def avnm_admin_rules(estate: Estate, policy: Policy, network: Lookup[VirtualNetwork]) -> Iterator[CheckResult]:
     """An admin rule that allows is evaluated before every security group."""
     pages, observations = pages_of(estate, EffectiveAdminRules, network.target)
     yield passes(network.target, "NoAdminAllow", "no admin rule allows packets to the internet", *observations)
@@ -213,9 +213,9 @@ def _widened(
         around = surroundings(estate, scoped, scoped.observation.value)
         if firewall_observations(estate, policy, around) is not None:
             continue  # the tag leads to the declared firewall, which decides
-        if around.ground.network_tag_leads_out is None:
+        if around.rule_context.network_tag_leads_out is None:
             yield unknown(resource, "RoutesNotSeen", unseen, *((around.table,) if around.table else ()), *observations)
-        elif around.ground.network_tag_leads_out:
+        elif around.rule_context.network_tag_leads_out:
             message = f"admin rule {names} always allows VirtualNetwork, which holds the internet for subnet"
             message += f" {name_of(scoped.id)}: a user-defined route to a default or public prefix widens the tag"
             path = path_of(hops.subnet(name_of(scoped.id)), f"admin rule {names}", INTERNET)

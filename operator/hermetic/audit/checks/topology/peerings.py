@@ -11,7 +11,7 @@ from hermetic.audit.estate.arm_ids import name_of, same_id
 from hermetic.audit.estate.azure.diagnostics import FlowLog
 from hermetic.audit.estate.azure.vnet import InhabitedNetwork, Peering, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Listing, Seen
+from hermetic.audit.estate.observation import Listing, Lookup
 from hermetic.audit.estate.questions import Problem, UnreadReason
 from hermetic.audit.evaluation.each_resource import each_network, each_or_none, each_subnet
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
@@ -23,9 +23,9 @@ PERMISSION = f"{Peering.TYPE}/read"
 
 
 def _each_peering(
-    estate: Estate, policy: Policy, evaluate: Callable[[Seen[VirtualNetwork], Peering], Iterable[CheckResult]]
+    estate: Estate, policy: Policy, evaluate: Callable[[Lookup[VirtualNetwork], Peering], Iterable[CheckResult]]
 ) -> Iterator[CheckResult]:
-    def of_network(network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
+    def of_network(network: Lookup[VirtualNetwork]) -> Iterator[CheckResult]:
         def of_peering(peering: Peering) -> Iterator[CheckResult]:
             if peering.connects:
                 yield from evaluate(network, peering)
@@ -40,7 +40,7 @@ def _each_peering(
 
 @check_each("peering-any", _each_peering)
 def peering_any(
-    estate: Estate, policy: Policy, network: Seen[VirtualNetwork], peering: Peering
+    estate: Estate, policy: Policy, network: Lookup[VirtualNetwork], peering: Peering
 ) -> Iterator[CheckResult]:
     """A connected peering to a network, or by a hub, that the policy does not list."""
     remote, joined = _remote(peering), hub_of(estate, policy, peering)
@@ -63,7 +63,7 @@ def peering_any(
 
 @check_each("peering-remote-gateway", _each_peering)
 def peering_remote_gateway(
-    estate: Estate, policy: Policy, network: Seen[VirtualNetwork], peering: Peering
+    estate: Estate, policy: Policy, network: Lookup[VirtualNetwork], peering: Peering
 ) -> Iterator[CheckResult]:
     """Using the peer's gateway adds every default route that the gateway has learned."""
     if (joined := hub_of(estate, policy, peering)) is not None:
@@ -75,7 +75,7 @@ def peering_remote_gateway(
 
 @check_each("peering-gateway-transit", _each_peering)
 def peering_gateway_transit(
-    _estate: Estate, _policy: Policy, network: Seen[VirtualNetwork], peering: Peering
+    _estate: Estate, _policy: Policy, network: Lookup[VirtualNetwork], peering: Peering
 ) -> Iterator[CheckResult]:
     """Lets a peer use the gateway of the cluster's network."""
     path = path_of(_peer(peering), hops.vnet(name_of(network.target)), GATEWAY, ON_PREMISES)
@@ -84,7 +84,7 @@ def peering_gateway_transit(
 
 @check_each("peering-forwarded", _each_peering)
 def peering_forwarded(
-    estate: Estate, policy: Policy, network: Seen[VirtualNetwork], peering: Peering
+    estate: Estate, policy: Policy, network: Lookup[VirtualNetwork], peering: Peering
 ) -> Iterator[CheckResult]:
     """Forwarded traffic, on our side (relays reach us) and on the remote side (our packets are forwarded on)."""
     if (joined := hub_of(estate, policy, peering)) is not None:
@@ -101,7 +101,7 @@ def _of_the_hub(peering: Peering, joined: Joined) -> CheckResult:
     return passes(peering.id, "OfAVirtualHub", message, peering, joined.connection)
 
 
-def _far_side(estate: Estate, network: Seen[VirtualNetwork], peering: Peering, path: Path) -> Iterator[CheckResult]:
+def _far_side(estate: Estate, network: Lookup[VirtualNetwork], peering: Peering, path: Path) -> Iterator[CheckResult]:
     remote = _remote(peering)
     if not remote:
         yield unknown(peering.id, "RemoteNotNamed", "the answer does not name the remote network", peering)
@@ -117,7 +117,7 @@ def _far_side(estate: Estate, network: Seen[VirtualNetwork], peering: Peering, p
 
 @check_each("peering-subnet-scope", _each_peering)
 def peering_subnet_scope(
-    _estate: Estate, _policy: Policy, _network: Seen[VirtualNetwork], peering: Peering
+    _estate: Estate, _policy: Policy, _network: Lookup[VirtualNetwork], peering: Peering
 ) -> Iterator[CheckResult]:
     """A peering of some subnets only: every other check treats it as one of whole networks."""
     named = (*peering.local_subnet_names, *peering.remote_subnet_names)
@@ -169,7 +169,7 @@ def subnet_sharing(_estate: Estate, _policy: Policy, scoped: ScopedSubnet, subne
 
 
 @check_each("nsg-flowlogs", each_network)
-def nsg_flowlogs(estate: Estate, _policy: Policy, network: Seen[VirtualNetwork]) -> Iterator[CheckResult]:
+def nsg_flowlogs(estate: Estate, _policy: Policy, network: Lookup[VirtualNetwork]) -> Iterator[CheckResult]:
     """Without a flow log, past outbound traffic cannot be investigated."""
     ids = [flow_log.id for flow_log in network.value.flow_logs] if network.value else []
     logs = [estate.one(FlowLog, log_id) for log_id in ids]

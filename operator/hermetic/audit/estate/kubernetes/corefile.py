@@ -113,22 +113,22 @@ def bare_host(word: str) -> str:
 class Directive:
     """One statement: its words, and the statements in its block."""
 
-    words: list[str]
+    tokens: list[str]
     block: list[Directive] = field(default_factory=list)
 
     @property
     def name(self) -> str:
         """The first word."""
-        return self.words[0]
+        return self.tokens[0]
 
     @property
     def arguments(self) -> list[str]:
         """The words after the first."""
-        return self.words[1:]
+        return self.tokens[1:]
 
     def options(self, name: str) -> Iterator[list[str]]:
         """The words after this name in its block, line by line."""
-        yield from (directive.arguments for directive in self.block if directive.words and directive.name == name)
+        yield from (directive.arguments for directive in self.block if directive.tokens and directive.name == name)
 
     def values(self, name: str) -> list[str]:
         """The words after this name in all lines of its block."""
@@ -149,7 +149,7 @@ def _parsed(text: str) -> list[Directive]:
     open_blocks, statement = [root], Directive([])
     for tokens in lines(text):
         for word in tokens:
-            if word == "{" and statement.words:
+            if word == "{" and statement.tokens:
                 open_blocks[-1].block.append(statement)
                 open_blocks.append(statement)
                 statement = Directive([])
@@ -157,15 +157,15 @@ def _parsed(text: str) -> list[Directive]:
                 _close(open_blocks, statement)
                 statement = Directive([])
             else:
-                statement.words.append(word)
-        if statement.words:
+                statement.tokens.append(word)
+        if statement.tokens:
             open_blocks[-1].block.append(statement)
             statement = Directive([])
     return root.block
 
 
 def _close(open_blocks: list[Directive], statement: Directive) -> None:
-    if statement.words:
+    if statement.tokens:
         open_blocks[-1].block.append(statement)
     if len(open_blocks) > 1:
         open_blocks.pop()

@@ -32,10 +32,10 @@ class NameReply:
 
 @dataclass(frozen=True, slots=True)
 class RunMetadata:
-    """A document of the instance metadata service: `status` 0 and `found` None when no answer came."""
+    """A document of the instance metadata service: `status` 0 and `content` None when no answer came."""
 
     status: int = 0
-    found: Any = None
+    content: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ import yaml
 from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import question
+from hermetic.audit.estate.kubernetes.calico_policies import CalicoNetworkSet
 from hermetic.audit.estate.kubernetes.nodes import StaticGatewayConfiguration
-from hermetic.audit.estate.kubernetes.policies import CalicoNetworkSet
 from hermetic.audit.evaluation.check_findings import findings_of
 from hermetic.audit.model.findings import Finding, Verdict
 from hermetic.audit.policy.declarations import Policy

@@ -10,16 +10,11 @@ from typing import Any
 
 import pytest
 
+from hermetic.audit.estate.kubernetes.calico_policies import CalicoGlobalNetworkSet, CalicoNetworkPolicy
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
+from hermetic.audit.estate.kubernetes.cilium_policies import CiliumNetworkPolicy
 from hermetic.audit.estate.kubernetes.mesh import ServiceEntry, WorkloadEntry
-from hermetic.audit.estate.kubernetes.policies import (
-    AdminNetworkPolicy,
-    CalicoGlobalNetworkSet,
-    CalicoNetworkPolicy,
-    CiliumNetworkPolicy,
-    ClusterNetworkPolicy,
-    NetworkPolicy,
-)
+from hermetic.audit.estate.kubernetes.policies import AdminNetworkPolicy, ClusterNetworkPolicy, NetworkPolicy
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
 from hermetic.audit.model.findings import Severity, Verdict
 from tests.kubernetes_estates import container, findings, manifest, pod, sealed_cluster

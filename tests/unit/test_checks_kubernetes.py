@@ -7,12 +7,13 @@ import pytest
 from hermetic.audit.checks.registry import CHECKS
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import ASKED, BY_TYPE, question
+from hermetic.audit.estate.kubernetes.calico_policies import CalicoGlobalNetworkPolicy, CalicoNetworkPolicy
 from hermetic.audit.estate.kubernetes.calls import ConfigMap, MutatingWebhookConfiguration
 from hermetic.audit.estate.kubernetes.engine_settings import CiliumNodeConfig, FelixConfiguration
 from hermetic.audit.estate.kubernetes.nodes import Namespace, Node
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.audit.estate.kubernetes.policies import ADMIN_KINDS, CalicoGlobalNetworkPolicy, CalicoNetworkPolicy
+from hermetic.audit.estate.kubernetes.policies import ADMIN_KINDS
 from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.kubernetes.services import EndpointSlice, Service
 from hermetic.audit.estate.kubernetes.templates import CONTROLLERS, DaemonSet

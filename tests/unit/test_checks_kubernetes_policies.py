@@ -6,16 +6,14 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.estate.kubernetes.policies import (
-    AdminNetworkPolicy,
+from hermetic.audit.estate.kubernetes.calico_policies import (
     CalicoGlobalNetworkPolicy,
     CalicoGlobalNetworkSet,
     CalicoHostEndpoint,
     CalicoNetworkPolicy,
-    CiliumClusterwideNetworkPolicy,
-    CiliumNetworkPolicy,
-    NetworkPolicy,
 )
+from hermetic.audit.estate.kubernetes.cilium_policies import CiliumClusterwideNetworkPolicy, CiliumNetworkPolicy
+from hermetic.audit.estate.kubernetes.policies import AdminNetworkPolicy, NetworkPolicy
 from hermetic.audit.model.findings import Severity, Verdict
 from tests.kubernetes_estates import (
     CLUSTER,

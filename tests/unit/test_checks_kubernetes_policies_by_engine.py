@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
+from hermetic.audit.estate.kubernetes.cilium_policies import CiliumClusterwideNetworkPolicy, CiliumNetworkPolicy
 from hermetic.audit.estate.kubernetes.engine_settings import CiliumNodeConfig
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.audit.estate.kubernetes.policies import CiliumClusterwideNetworkPolicy, CiliumNetworkPolicy, NetworkPolicy
+from hermetic.audit.estate.kubernetes.policies import NetworkPolicy
 from hermetic.audit.estate.kubernetes.templates import DaemonSet
 from hermetic.audit.model.findings import Verdict
 from tests.kubernetes_estates import (

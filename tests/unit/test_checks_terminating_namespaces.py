@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from hermetic.audit.estate.kubernetes.cilium_policies import CiliumClusterwideNetworkPolicy
 from hermetic.audit.estate.kubernetes.nodes import Namespace
-from hermetic.audit.estate.kubernetes.policies import CiliumClusterwideNetworkPolicy
 from hermetic.audit.estate.kubernetes.templates import (
     CronJob,
     DaemonSet,

@@ -9,9 +9,10 @@ import pytest
 
 from hermetic.audit.estate.kubernetes.all_kinds import ASKED, question
 from hermetic.audit.estate.kubernetes.calls import ConfigMap
+from hermetic.audit.estate.kubernetes.cilium_policies import CiliumNetworkPolicy
 from hermetic.audit.estate.kubernetes.nodes import Node
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.audit.estate.kubernetes.policies import CiliumNetworkPolicy, NetworkPolicy
+from hermetic.audit.estate.kubernetes.policies import NetworkPolicy
 from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.questions import Answer, Question, UnreadReason
 from hermetic.audit.model.findings import Verdict

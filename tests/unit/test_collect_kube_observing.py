@@ -10,8 +10,8 @@ import pytest
 
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.all_kinds import question
+from hermetic.audit.estate.kubernetes.cilium_policies import CiliumNetworkPolicy
 from hermetic.audit.estate.kubernetes.nodes import Node
-from hermetic.audit.estate.kubernetes.policies import CiliumNetworkPolicy
 from hermetic.audit.estate.kubernetes.served import SERVED
 from hermetic.audit.estate.kubernetes.services import Service
 from hermetic.audit.estate.kubernetes.templates import Job

@@ -8,9 +8,9 @@ from hermetic.audit.checks.family import check_each
 from hermetic.audit.cluster.members import NODE_CLASS, node_classes_of, subnets_of
 from hermetic.audit.estate.azure.aks import ManagedCluster, NetworkProfile
 from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.cilium_policies import CiliumClusterwideNetworkPolicy, CiliumNetworkPolicy
 from hermetic.audit.estate.kubernetes.nodes import AksNodeClass
 from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
-from hermetic.audit.estate.kubernetes.policies import CiliumClusterwideNetworkPolicy, CiliumNetworkPolicy
 from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation.each_resource import each_or_none, of_cluster
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown

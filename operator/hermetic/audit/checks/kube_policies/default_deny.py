@@ -14,20 +14,13 @@ from hermetic.audit.checks.kube_policies.settings import has_a_label_filter
 from hermetic.audit.cluster.objects import everywhere
 from hermetic.audit.cluster.workloads import pods_and_templates, trust_of
 from hermetic.audit.estate.estate import Estate
+from hermetic.audit.estate.kubernetes.calico_policies import CalicoGlobalNetworkPolicy, CalicoNetworkPolicy
+from hermetic.audit.estate.kubernetes.cilium_policies import CiliumClusterwideNetworkPolicy, CiliumNetworkPolicy
 from hermetic.audit.estate.kubernetes.nodes import Namespace
 from hermetic.audit.estate.kubernetes.objects import KubernetesObject, reference_to
 from hermetic.audit.estate.kubernetes.platform import is_operator, is_probe, is_the_platforms
 from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.audit.estate.kubernetes.policies import (
-    ADMIN_KINDS,
-    AdminPolicy,
-    CalicoGlobalNetworkPolicy,
-    CalicoNetworkPolicy,
-    CiliumClusterwideNetworkPolicy,
-    CiliumNetworkPolicy,
-    NetworkPolicy,
-    Requirement,
-)
+from hermetic.audit.estate.kubernetes.policies import ADMIN_KINDS, AdminPolicy, NetworkPolicy, Requirement
 from hermetic.audit.estate.observation import Observation
 from hermetic.audit.evaluation.each_object import counted, objections, settled
 from hermetic.audit.evaluation.results import CheckResult, fails, unknown

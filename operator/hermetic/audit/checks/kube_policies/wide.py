@@ -11,23 +11,27 @@ from hermetic.audit.checks.family import check
 from hermetic.audit.cluster.objects import everywhere
 from hermetic.audit.cluster.workloads import trust_of
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.kubernetes.objects import KubernetesObject
-from hermetic.audit.estate.kubernetes.platform import PLATFORM_NAMESPACES, PlatformTrust, is_the_platforms
-from hermetic.audit.estate.kubernetes.pods import Pod
-from hermetic.audit.estate.kubernetes.policies import (
-    ADMIN_KINDS,
+from hermetic.audit.estate.kubernetes.calico_policies import (
     CALICO_DEFAULT_TIER,
     CALICO_SETS,
-    AdminPeer,
-    AdminPolicy,
     CalicoGlobalNetworkPolicy,
     CalicoNetworkPolicy,
     CalicoRule,
     CalicoSet,
     CalicoSpec,
+)
+from hermetic.audit.estate.kubernetes.cilium_policies import (
     CiliumClusterwideNetworkPolicy,
     CiliumEgressRule,
     CiliumNetworkPolicy,
+)
+from hermetic.audit.estate.kubernetes.objects import KubernetesObject
+from hermetic.audit.estate.kubernetes.platform import PLATFORM_NAMESPACES, PlatformTrust, is_the_platforms
+from hermetic.audit.estate.kubernetes.pods import Pod
+from hermetic.audit.estate.kubernetes.policies import (
+    ADMIN_KINDS,
+    AdminPeer,
+    AdminPolicy,
     EgressRule,
     LabelSelector,
     NetworkPolicy,

@@ -14,10 +14,10 @@ from hermetic.api.crd import DEFINITIONS, crd
 from hermetic.api.kubernetes_yaml import dump
 from hermetic.cli.allowed import allowed
 from hermetic.cli.check.command import lines
+from hermetic.cli.check.configuration import verification
 from hermetic.cli.check.facts import Installed, Read
 from hermetic.cli.check.installed import rows_installed
 from hermetic.cli.check.rows import CheckRow, RowVerdict, overall
-from hermetic.cli.check.weights import verification
 from hermetic.cli.installation import Installation, rights
 from hermetic.kube.lease import RELEASE
 

@@ -66,8 +66,8 @@ async def _rows(
     installed: bool, namespace: str, configuration: Configuration | None, kubeconfig: str | None, context: str | None
 ) -> tuple[CheckRow, ...]:
     from hermetic.cli.check import before, collecting
+    from hermetic.cli.check.configuration import verification
     from hermetic.cli.check.installed import rows_installed
-    from hermetic.cli.check.weights import verification
     from hermetic.kube.client import KubernetesApi
     from hermetic.kube.connection import find_connection
 

@@ -74,6 +74,9 @@ class PreflightFacts:
     dry_runs: tuple[DryRun, ...] = ()
 
 
+DEPLOYMENT = "hermetic-operator"
+
+
 @dataclass(frozen=True, slots=True)
 class Installed:
     """A cluster with an installation in `namespace`. `release` is that of the program that checks."""

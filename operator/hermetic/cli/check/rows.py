@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+APPLY_RIGHTS = ("hermetic rbac --config config.yaml | kubectl apply --server-side --filename -",)
+
 
 class RowVerdict(StrEnum):
     """The verdict of a row. NotChecked: cannot be determined from here, and does not change the exit code."""

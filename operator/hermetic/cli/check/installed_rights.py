@@ -18,7 +18,7 @@ Grant = tuple[str, str, str, str]
 
 
 def policy_rows(facts: Installed, expected: Sequence[Manifest]) -> Iterator[CheckRow]:
-    """The admission policies and bindings that are absent or differ; one row that passes where none is."""
+    """The admission policies and bindings that are absent or differ; or one row that passes."""
     check = "policies"
     for read, label in ((facts.policies, "ValidatingAdmissionPolicies"), (facts.bindings, "their bindings")):
         if read.problem:
@@ -82,7 +82,7 @@ def _of_binding(expected: Manifest, read: Read) -> CheckRow | None:
 
 
 def role_rows(facts: Installed, expected: Sequence[Manifest]) -> Iterator[CheckRow]:
-    """The roles and bindings that are absent, lack a grant or have one more; one row that passes where none is."""
+    """The roles and bindings that are absent, lack a grant or have one more; or one row that passes."""
     check = "rbac"
     reads = {
         "ClusterRole": facts.cluster_roles,

@@ -9,8 +9,14 @@ import pytest
 
 from hermetic.audit.estate.probe.address_owners import OWNERS, RESOLVER, owner_of
 from hermetic.collect.probe.program.asking import REQUESTS, datagram
-from hermetic.collect.probe.round_calls import SERVICE_TCP_PORTS, UDP_PROTOCOL_PORTS
-from hermetic.collect.probe.targets import MOST_CALLS, PUBLIC_ADDRESSES, ProbeListener, Targets
+from hermetic.collect.probe.targets import (
+    MOST_CALLS,
+    PUBLIC_ADDRESSES,
+    SERVICE_TCP_PORTS,
+    UDP_PROTOCOL_PORTS,
+    ProbeListener,
+    Targets,
+)
 
 Call = tuple[str, str, str, int]
 ROUNDS = [f"20261127t{hour:02}0000-0a1b2c3d" for hour in range(24)]

@@ -13,11 +13,9 @@ import httpx
 import pytest
 
 from hermetic.errors import HermeticError, InputError, RegistryRefused, Unreachable
-from hermetic.registry.challenges import Challenge, challenges
 from hermetic.registry.credentials import TOKEN_USER, Credentials, find_credentials, given_credentials
-from hermetic.registry.pushing import CHUNK, Blob, Manifest, Repository
-from hermetic.registry.referrers import referrer_descriptor, with_referrer
-from hermetic.registry.transport import ATTEMPTS, LONGEST_WAIT, Endpoint, RegistryClient
+from hermetic.registry.pushing import CHUNK, Blob, Manifest, Repository, referrer_descriptor, with_referrer
+from hermetic.registry.transport import ATTEMPTS, LONGEST_WAIT, Challenge, Endpoint, RegistryClient, challenges
 from testbed.registry_stand_in import Answer, RegistryStandIn
 
 CONTENT = b"0123456789abcdef" * (5 * CHUNK // 32)  # two and a half chunks

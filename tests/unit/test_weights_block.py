@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hermetic.cli.weights.mounts import share_of
+from hermetic.cli.weights.block import share_of
 from hermetic.weights.fetched_at_start import VOCABULARY
 from tests.commandline import hermetic
 from tests.model_configs import LLAMA_8B

@@ -14,7 +14,7 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import Reason
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.plan.cache_use import cache_use
-from hermetic.weights.nim_cache import PROFILES
+from hermetic.weights.model_folder import PROFILES
 from tests.commandline import hermetic
 from tests.scenarios import a_share_model, changed
 from tests.snapshots import spec_of

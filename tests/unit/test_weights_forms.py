@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hermetic.weights.content import Allowed, preflight
-from hermetic.weights.credentials import credential_in
 from hermetic.weights.json_syntax import wrong_with_json
+from hermetic.weights.refused_files import credential_in
 from hermetic.weights.templates import wrong_with_template
 from hermetic.weights.tree import Tree
 from tests.commandline import hermetic

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from hermetic.weights.entries import FACTS
-from hermetic.weights.nim_cache import PROFILES, profiles_in
+from hermetic.weights.model_folder import PROFILES, profiles_in
 from tests.commandline import hermetic
 from tests.corpus.manifests import changed, nim_with_profile
 from tests.snapshots import spec_of

@@ -6,16 +6,19 @@ What the registry has already is not sent again: an interrupted push continues, 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 
 from hermetic.errors import BundleRefused, HermeticError, RegistryRefused, Unreachable
-from hermetic.registry.referrers import INDEX_TYPE, referrer_descriptor, referrers_tag, with_referrer
 from hermetic.registry.refusals import refusal
 from hermetic.registry.transport import ATTEMPTS, REPEATED, RegistryClient
+
+_INDEX_TYPE = "application/vnd.oci.image.index.v1+json"
 
 CHUNK = 4 * 2**20
 """Bytes of one request. Larger ones meet limits of proxies; the Azure SDK for container registries sends 4 MiB too."""
@@ -98,12 +101,12 @@ class Repository:
         if answer.status_code == httpx.codes.OK:
             return
         _must_be(answer, f"asking for the referrers of {manifest.subject}", httpx.codes.NOT_FOUND)
-        url = f"{self._path}/manifests/{referrers_tag(manifest.subject)}"
-        present = self._request("GET", url, {"Accept": INDEX_TYPE})
+        url = f"{self._path}/manifests/{_referrers_tag(manifest.subject)}"
+        present = self._request("GET", url, {"Accept": _INDEX_TYPE})
         index = present.content if present.status_code == httpx.codes.OK else b""
         entry = referrer_descriptor(manifest.content, manifest.media_type, manifest.digest)
         if (listed := with_referrer(index, entry)) != index:
-            response = self._request("PUT", url, {"Content-Type": INDEX_TYPE}, listed)
+            response = self._request("PUT", url, {"Content-Type": _INDEX_TYPE}, listed)
             _must_be(response, f"listing what refers to {manifest.subject}", httpx.codes.CREATED)
 
     def verify(self, manifest: Manifest, blobs: Sequence[Blob]) -> None:
@@ -247,3 +250,37 @@ def _arrived(status: httpx.Response) -> int:
     """Bytes of an upload that the registry has, by its Range."""
     matched = _RANGE.fullmatch(status.headers.get("Range", "").removeprefix("bytes="))
     return int(matched[1]) + 1 if matched is not None and matched[1] != "0" else 0
+
+
+def _referrers_tag(subject: str) -> str:
+    """The tag that lists what refers to a digest."""
+    return subject.replace(":", "-", 1)
+
+
+def referrer_descriptor(content: bytes, media_type: str, digest: str) -> dict[str, Any]:
+    """The entry of a manifest in such a list: artifact type and annotations are those of the manifest."""
+    manifest = json.loads(content)
+    artifact_type = manifest.get("artifactType") or (manifest.get("config") or {}).get("mediaType", "")
+    annotations = manifest.get("annotations")
+    return {
+        "mediaType": media_type,
+        "digest": digest,
+        "size": len(content),
+        **({"artifactType": artifact_type} if artifact_type else {}),
+        **({"annotations": annotations} if annotations else {}),
+    }
+
+
+def with_referrer(index: bytes, entry: Mapping[str, Any]) -> bytes:
+    """The index with the entry; the same bytes where it has it. `index` is empty where there is none."""
+    entries: list[Any] = []
+    if index:
+        try:
+            listed = json.loads(index)
+        except ValueError:
+            listed = {}
+        entries = listed.get("manifests") or [] if isinstance(listed, dict) else []
+    if any(isinstance(present, dict) and present.get("digest") == entry["digest"] for present in entries):
+        return index
+    document = {"schemaVersion": 2, "mediaType": _INDEX_TYPE, "manifests": [*entries, dict(entry)]}
+    return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()

@@ -16,17 +16,16 @@ from hermetic.api.staged_folders import CACHES
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.weights.adapter_configuration import CONFIGURATION as ADAPTER
 from hermetic.weights.adapter_configuration import RANKS, problems_of_adapter
-from hermetic.weights.credentials import MOST_SCANNED, credential_in
 from hermetic.weights.entries import FACTS, NAMES, NOT_LISTED
 from hermetic.weights.executable_names import kind_of_code
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.gguf_layout import wrong_with_gguf
-from hermetic.weights.impostors import impostor
 from hermetic.weights.json_syntax import wrong_with_json
 from hermetic.weights.listing import content_of
 from hermetic.weights.model_layout import WEIGHTS, ModelLayout, cache_root
 from hermetic.weights.names import BEGIN, LARGEST_NAMES
 from hermetic.weights.opened import OpenedFile
+from hermetic.weights.refused_files import MOST_SCANNED, Twins, credential_in, impostor
 from hermetic.weights.remote_code import ModelClasses, classes_beside, configuration_in, content_at, named_code
 from hermetic.weights.safetensors_layout import wrong_with_header, wrong_with_length
 from hermetic.weights.selection import DOWNLOAD_TOOL, is_credential
@@ -35,7 +34,6 @@ from hermetic.weights.streamed_json import NotJsonError, read_configuration, rea
 from hermetic.weights.templates import templates_in, wrong_with_template, wrong_with_template_file
 from hermetic.weights.tokenizer_layout import is_tokenizer_json, wrong_with_tokenizer
 from hermetic.weights.tree import EntryKind, Item, Tree, WeightsStopped
-from hermetic.weights.twins import Twins
 
 LARGEST_INDEX = 2**26
 LARGEST_CONFIGURATION = 2**22

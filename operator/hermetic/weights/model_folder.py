@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hermetic.api.model_facts import ModelFacts
+from hermetic.api.model_facts import MOST_BYTES, ModelFacts, StagedProfile
 from hermetic.errors import InputError, ModelFactsUnusable, Unreachable
 from hermetic.sizing.facts import TensorSums, facts_of
 from hermetic.sizing.mistral_form import config_of_params
 from hermetic.sizing.tensor_parts import part_of
-from hermetic.weights.nim_cache import LARGEST_PROFILES, PROFILES, facts_of_cache, profiles_in
+from hermetic.weights.entries import FOLDER, NIM_PROFILES
 from hermetic.weights.safetensors_layout import (
     LARGEST_METADATA,
     METADATA,
@@ -29,6 +30,14 @@ from hermetic.weights.safetensors_layout import (
     wrong_with_length,
 )
 from hermetic.weights.streamed_json import JsonStream
+
+PROFILES = NIM_PROFILES
+_LARGEST_PROFILES = 2**20
+_MOST_PROFILES = 64
+_MOST_FILES = 100_000
+# '- dcec66a5... (tensorrt_llm-h100-fp8-tp2-latency)', as documented in 'Utilities for NVIDIA NIM for LLMs'.
+_LINE = re.compile(r"\b(?P<id>[0-9a-f]{64})\s+\((?P<name>[A-Za-z0-9_.:-]{1,128})\)")
+_NOT_COMPUTED = "a NIM cache holds its models by profile: its bytes are those of all its files"
 
 CONFIG, QUANTIZATION, INDEX = "config.json", "hf_quant_config.json", "model.safetensors.index.json"
 PARAMS = "params.json"
@@ -50,10 +59,10 @@ def read_model_facts(folder: Path, is_left_out: Callable[[str], bool] = lambda _
     ModelFactsUnusable where a file is invalid: no JSON, too large, truncated, or a header that contradicts itself.
     """
     named = folder / PROFILES
-    profiles = profiles_in(_bytes(named, LARGEST_PROFILES)) if named.exists() else []
+    profiles = profiles_in(_bytes(named, _LARGEST_PROFILES)) if named.exists() else []
     if profiles and not (folder / CONFIG).exists():
         with _readable(folder):
-            return facts_of_cache(folder, profiles)
+            return _facts_of_cache(folder, profiles)
     config = _config(folder)
     ours = folder / QUANTIZATION
     quantization = _json(ours, LARGEST_CONFIG) if ours.exists() else None
@@ -184,3 +193,33 @@ def tensor_bytes(name: str, tensor: Any) -> tuple[str, int]:
     if not 0 <= begin <= end:
         raise ValueError(f"tensor {name[:80]!r} ends before it begins")
     return number_format, end - begin
+
+
+def profiles_in(content: bytes) -> list[StagedProfile]:
+    """The profiles that a listing names, each once; everything else in it is ignored. Raises ModelFactsUnusable."""
+    names_by_id = {matched["id"]: matched["name"] for matched in _LINE.finditer(content.decode(errors="replace"))}
+    if not 0 < len(names_by_id) <= _MOST_PROFILES:
+        raise ModelFactsUnusable(
+            f"{PROFILES} names {len(names_by_id)} profiles, each as 'ID (NAME)'; it must name 1 to {_MOST_PROFILES}",
+            fix="keep the lines of 'list-model-profiles' of the profiles that were downloaded",
+        )
+    return [StagedProfile(id=profile_id, name=name) for profile_id, name in names_by_id.items()]
+
+
+def _facts_of_cache(folder: Path, profiles: list[StagedProfile]) -> ModelFacts:
+    """The facts of a NIM cache. Raises ModelFactsUnusable for one of more than MOST_FILES files."""
+    total = count = 0
+    for parent, folders, names in os.walk(folder):
+        # What staging writes itself does not count: the facts of a staged model are those of its source.
+        folders[:] = [name for name in folders if name != FOLDER]
+        for name in names:
+            stat_result = Path(parent, name).lstat()
+            total, count = total + stat_result.st_size * stat.S_ISREG(stat_result.st_mode), count + 1
+        if count > _MOST_FILES:
+            raise ModelFactsUnusable(f"{folder} holds more than {_MOST_FILES} files")
+    return ModelFacts(
+        model_type="nim",
+        parameter_bytes=min(max(total, 1), MOST_BYTES),
+        not_computed=[_NOT_COMPUTED],
+        nim_profiles=profiles,
+    )

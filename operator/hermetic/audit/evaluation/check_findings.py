@@ -6,24 +6,28 @@ becomes Unknown, and the finding says why; a Fail stays, because it was observed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from hermetic.api.field_managers import written_by
-from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import unreadable
+from hermetic.api.field_managers import JOB_TEMPLATE, TEMPLATE, Place, written_by
+from hermetic.audit.estate.estate import Estate, derived
+from hermetic.audit.estate.kubernetes.objects import EVERYWHERE
+from hermetic.audit.estate.kubernetes.templates import CONTROLLERS, CronJob, Resting
+from hermetic.audit.estate.observation import Observation, unreadable
 from hermetic.audit.estate.questions import Problem, Source, UnreadReason
+from hermetic.audit.estate.resource import Resource
 from hermetic.audit.evaluation.excerpts import evidence_of
 from hermetic.audit.evaluation.excerpts import merged as merged_evidence
 from hermetic.audit.evaluation.results import CheckResult, unknown
-from hermetic.audit.evaluation.writers import writer_of
 from hermetic.audit.model.findings import CheckPage, Finding, Verdict
 from hermetic.audit.policy.declarations import Policy
 from hermetic.audit.remedies.filling import merged
 from hermetic.audit.remedies.of_finding import RemedyContext, filled_remedy, surroundings_of
 from hermetic.audit.remedies.steps import steps_of, text_of
 from hermetic.errors import FactDamaged
+
+_WORKLOADS = tuple(f"{kind.TYPE.rpartition('/')[0]}/{kind.KIND} " for kind in CONTROLLERS)
 
 SIGNED = frozenset({Verdict.FAIL, Verdict.UNKNOWN})
 """Verdicts whose finding names the writer of the object to change."""
@@ -53,7 +57,7 @@ def findings_of(check: Check, estate: Estate, policy: Policy) -> Iterator[Findin
         finding, resource = _settled(check.page, result, around), result.resource.lower()
         by_resource.setdefault(resource, []).append(finding)
         if finding.verdict in SIGNED and (
-            writer := writer_of(estate, result.resource, result.observations, result.blames)
+            writer := _writer_of(estate, result.resource, result.observations, result.blames)
         ):
             writers[resource] = writer
     for resource, findings in by_resource.items():
@@ -171,3 +175,41 @@ def _remedy(problem: Problem) -> str:
     return (
         "Audit again; if it stays, read the evidence: the audit decides nothing from an answer that it could not read."
     )
+
+
+def _writer_of(estate: Estate, resource: str, observations: Iterable[Observation], blames: Iterable[Place] = ()) -> str:
+    """The last field manager of what is blamed, or of the object, in one bounded line; "" where unknown.
+
+    `observations` are those of the finding. A finding about a workload rests on its pods, which a controller made: then
+    the writer of its template is returned, and `blames` are places of the pod.
+    """
+    is_workload = resource.startswith(_WORKLOADS)
+    field_paths = tuple(_in_template(resource, blames)) if is_workload else tuple(blames)
+    blamed = (
+        observation
+        for observation in observations
+        if isinstance(observation, Resource) and _is_about(observation, resource)
+    )
+    writer = next((observation.writer(*field_paths) for observation in blamed), "")
+    if writer or not is_workload:
+        return writer
+    workload = _workloads(estate).get(resource)
+    return "" if workload is None else workload.writer(*field_paths)
+
+
+def _is_about(observation: Resource, resource: str) -> bool:
+    try:
+        return observation.id == resource
+    except FactDamaged:
+        return False
+
+
+def _in_template(resource: str, blames: Iterable[Place]) -> Iterator[Place]:
+    root = JOB_TEMPLATE if f"/{CronJob.KIND} " in resource else TEMPLATE
+    yield from ((*root, *field_path) for field_path in blames)
+    yield root
+
+
+@derived
+def _workloads(estate: Estate) -> Mapping[str, Resting]:
+    return {workload.id: workload for kind in CONTROLLERS for workload in estate.every(kind, EVERYWHERE)}

@@ -17,10 +17,10 @@ from hermetic.cli.options import common_options
 from hermetic.cli.terminal import echo, note, write
 from hermetic.cli.weights.block import block_as_text, is_on_known_share, weights_block, wrong_with_block
 from hermetic.cli.weights.caches import caches_of_source, caches_options, keys_of, source_with_caches
-from hermetic.cli.weights.image import image_of, image_options
 from hermetic.cli.weights.left_out import as_json as left_out_as_json
 from hermetic.cli.weights.left_out import notes_on_selection
 from hermetic.cli.weights.options import (
+    Function,
     allow_option,
     exclude_option,
     method_options,
@@ -32,19 +32,58 @@ from hermetic.cli.weights.options import (
 )
 from hermetic.cli.weights.progress import ProgressEvents, TransferProgress
 from hermetic.cli.weights.refusals import with_fix
-from hermetic.errors import StagingUnconfirmed, WeightsRefused
+from hermetic.errors import InputError, StagingUnconfirmed, WeightsRefused
 from hermetic.weights.workers import Limits, Progress
 
 if TYPE_CHECKING:
     from hermetic.weights.copying import Staged
+    from hermetic.weights.images import ImageOptions
     from hermetic.weights.staging import Options
     from hermetic.weights.tree import Tree
+
+_FOLDER, _OCI, _OCI_ARCHIVE = "folder", "oci", "oci-archive"
+_FORMATS = (_FOLDER, _OCI, _OCI_ARCHIVE)
+"""Destinations; the two of images are named as skopeo names them."""
+_ARCHITECTURES = ("amd64", "arm64")
 
 SCHEMA = "hermetic.dev/weights-staging/v1"
 DEFAULT_STALL = 600.0
 """Seconds: every thread may be synchronising 256 MiB to a slow share."""
 FILE_CAP = 300
 """MiB/s that Azure Files delivers of one file to one client, at most: scalability targets of premium file shares."""
+
+
+def _image_options(function: Function) -> Function:
+    """--format, --path-in-image, --base and --architecture."""
+    form = click.option(
+        "--format",
+        "form",
+        type=click.Choice(_FORMATS),
+        default=_FOLDER,
+        show_default=True,
+        help="folder: the files. oci, oci-archive: an image of them, as a layout in a folder or in one tar, for an "
+        "image volume or a serving image that carries its weights.",
+    )
+    path = click.option(
+        "--path-in-image",
+        default="",
+        metavar="PATH",
+        help="Folder of the image that holds the model (imageVolume.path, bakedImage.path). Default: its root.",
+    )
+    base = click.option(
+        "--base",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="OCI layout of a serving image that gets the weights on top.",
+    )
+    architecture = click.option(
+        "--architecture",
+        type=click.Choice(_ARCHITECTURES),
+        default=_ARCHITECTURES[0],
+        show_default=True,
+        help="Of the nodes, for an image without --base.",
+    )
+    return form(path(base(architecture(function))))
 
 
 @click.command(
@@ -59,7 +98,7 @@ FILE_CAP = 300
 # no click.Path: it would ask the file system before the limit of --stall
 @click.argument("source", metavar="SRC", type=Path)
 @click.argument("destination", metavar="DEST", type=Path)
-@image_options
+@_image_options
 @signer_options(required=False)
 @allow_option
 @exclude_option
@@ -88,7 +127,7 @@ def command(source: Path, destination: Path, output: str, **options: Any) -> Non
     serialization = serialization_of(options["method"], options["shard_size"], links=True)
     signer = signer_of(options["key"], options["certificate"])
     allowed = Allowed(frozenset(options["allow"]))
-    how = Options(serialization, allowed, options["read_back"], signer, image_of(options))
+    how = Options(serialization, allowed, options["read_back"], signer, _image_of(options))
     with TransferProgress("staged") as line:
         try:
             ran = _run(source, destination, how, options, ProgressEvents() if output == "json" else line)
@@ -199,3 +238,18 @@ def _advice_on_files(staged: Staged, throughput: int | None) -> list[str]:
         "more files of "
         f"similar size, and there are {explanation}; save the model in smaller shards (save_pretrained, max_shard_size)"
     ]
+
+
+def _image_of(options: dict[str, Any]) -> ImageOptions | None:
+    """The image that the options ask for; None for a folder. Raises InputError."""
+    path = options["path_in_image"].strip("/")
+    if options["form"] == _FOLDER:
+        if path or options["base"] is not None:
+            raise InputError("--path-in-image and --base are of images", fix="add --format oci")
+        return None
+    from hermetic.weights.entries import wrong_with_path
+    from hermetic.weights.images import ImageOptions
+
+    if path and (wrong := wrong_with_path(path)) is not None:
+        raise InputError(f"--path-in-image {path[:200]}: {wrong}", fix="--path-in-image models/phi-4")
+    return ImageOptions(options["form"] == _OCI_ARCHIVE, path, options["base"], options["architecture"])

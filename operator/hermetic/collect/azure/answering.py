@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
 
-from hermetic.audit.estate.access import Access
+from hermetic.audit.estate.access import Access, Grant
 from hermetic.audit.estate.arm_ids import same_id, subscription_of, type_of
 from hermetic.audit.estate.azure.graph import TABLES
 from hermetic.audit.estate.questions import Answer, Problem, Question, UnreadReason
-from hermetic.collect.azure.access import access_at
 from hermetic.collect.azure.arm_reader import ArmReader
 from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.cluster_ids import ClusterIds
 from hermetic.collect.azure.discovery import Discovery, UnlistedRows, is_discoverable
+from hermetic.collect.azure.replies import Ask
 from hermetic.collect.azure.resource_graph import rows_below
 from hermetic.collect.concurrency import both, side_by_side
 from hermetic.errors import InputError
+
+_PERMISSIONS = "Microsoft.Authorization/permissions"
+_DENY_ASSIGNMENTS = "Microsoft.Authorization/denyAssignments"
+_VERSION = "2022-04-01"
+_MOST_PAGES = 50
 
 How = Literal["graph", "list"]
 
@@ -71,7 +76,7 @@ class AzureAnswerer:
 
     async def access(self, scopes: Sequence[str]) -> tuple[Access, ...]:
         """The caller's permissions on each of these resource groups."""
-        return await access_at(self._client, scopes)
+        return await _access_at(self._client, scopes)
 
     async def _about_the_cluster(self, questions: Sequence[Question]) -> dict[Question, Answer]:
         """Answer the question for the cluster itself first: if it fails, the audit ends."""
@@ -131,3 +136,62 @@ def cluster_id(text: str) -> str:
             "'az aks show --resource-group GROUP --name NAME --query id --output tsv' prints it.",
         )
     return arm_id
+
+
+async def _access_at(client: ArmClient, scopes: Iterable[str]) -> tuple[Access, ...]:
+    """The caller's permissions on each of these resource groups, in their order."""
+    return tuple(await side_by_side(_access(client, scope) for scope in scopes))
+
+
+async def _access(client: ArmClient, scope: str) -> Access:
+    granted, problem = await _grants(client, f"{scope}/providers/{_PERMISSIONS}?api-version={_VERSION}", _PERMISSIONS)
+    target = f"{scope}/providers/{_DENY_ASSIGNMENTS}?api-version={_VERSION}&$filter=atScope()"
+    denied, unseen = await _grants(client, target, _DENY_ASSIGNMENTS)
+    return Access(scope, granted, denied, problem or unseen)
+
+
+async def _grants(client: ArmClient, target: str, kind: str) -> tuple[tuple[Grant, ...], str]:
+    """Every grant of a list and "", or why the list is incomplete."""
+    grants: list[Grant] = []
+    ask: Ask | None = Ask("GET", target, f"{kind}/read")
+    for _ in range(_MOST_PAGES):
+        if ask is None:
+            return tuple(grants), ""
+        reply = await client.ask(ask)
+        if reply.problem is not None:
+            return (), reply.problem.detail
+        page = _of_page(reply.value)
+        if page is None:
+            return (), f"{kind}: the answer is not a list of permissions"
+        grants += page
+        link = reply.value.get("nextLink")
+        ask = ask.to(client.wire.local(link)) if isinstance(link, str) and link and client.wire.local(link) else None
+        if link and ask is None:
+            return (), f"{kind}: a page leads to another host"
+    return (), f"{kind}: the list has no end"
+
+
+def _of_page(value: Any) -> list[Grant] | None:
+    """The grants of one page; None where any of them cannot be read."""
+    rows = value.get("value") if isinstance(value, Mapping) else None
+    if not isinstance(rows, list):
+        return None
+    grants = [_grant(permission) for row in rows for permission in _permissions(row)]
+    readable_grants = [grant for grant in grants if grant is not None]
+    return readable_grants if len(readable_grants) == len(grants) else None
+
+
+def _permissions(row: Any) -> list[Any]:
+    """The permissions in a row: the row itself, or of a deny assignment the list in its properties."""
+    properties = row.get("properties") if isinstance(row, Mapping) else None
+    inner = properties.get("permissions", ()) if isinstance(properties, Mapping) else [row]
+    return list(inner) if isinstance(inner, list) else [None]
+
+
+def _grant(permission: Any) -> Grant | None:
+    if not isinstance(permission, Mapping):
+        return None
+    actions, left_out = permission.get("actions", []), permission.get("notActions", [])
+    if not all(isinstance(part, list) and all(isinstance(text, str) for text in part) for part in (actions, left_out)):
+        return None
+    return Grant(tuple(actions), tuple(left_out))

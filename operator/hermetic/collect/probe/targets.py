@@ -8,7 +8,9 @@ host's own channel a GET of its versions.
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import Annotated, Any, Self
 
@@ -16,7 +18,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from pydantic.alias_generators import to_camel
 
 from hermetic.api.ip_ranges import is_public
-from hermetic.collect.probe.round_calls import round_calls
+
+# IANA service names and ports: FTP, SMTP, submission, DNS over TLS, IMAPS, MS SQL, Azure's KMS, MQTT, MySQL, RDP,
+# PostgreSQL, AMQPS, the Kubernetes API, HTTP and HTTPS alternatives, Kafka.
+SERVICE_TCP_PORTS = (21, 25, 587, 853, 993, 1433, 1688, 8883, 3306, 3389, 5432, 5671, 6443, 8080, 8443, 9093)
+# IKE and its NAT traversal (RFC 7296), WireGuard, STUN (RFC 8489), NTP (RFC 5905), QUIC (RFC 9000).
+UDP_PROTOCOL_PORTS = (500, 4500, 51820, 3478, 123, 443)
+_LOWEST_UNLISTED, _PORT_COUNT = 1024, 65536
 
 AZURE_DNS = "168.63.129.16"
 METADATA = "169.254.169.254"
@@ -189,3 +197,37 @@ class Targets(BaseModel):
             *(["public", name, 443] for name in self.public_names),
             *(["storage", name, 443] for name in self.storage_names),
         ]
+
+
+def round_calls(
+    round_id: str, addresses: Sequence[str], tcp_ports: Sequence[int], udp_ports: Sequence[int], room: int
+) -> list[list[Any]]:
+    """At most `room` targets [ROLE, KIND, ADDRESS, PORT]; `tcp_ports` and `udp_ports` are called anyway.
+
+    Where the room does not suffice for all addresses, the round decides which one comes first.
+    """
+    protocols = [port for port in UDP_PROTOCOL_PORTS if port not in udp_ports]
+    services = [port for port in SERVICE_TCP_PORTS if port not in tcp_ports]
+    start = _number(round_id)
+    calls: list[list[Any]] = []
+    for position in range(len(addresses)):
+        address = addresses[(start + position) % len(addresses)]
+        if (position + start) % 2 and services:
+            port = services[(start // 2 + position) % len(services)]
+        else:
+            port = _unlisted_port(f"{round_id} {address}", tcp_ports)
+        calls.append(["public", "tcp", address, port])
+        if protocols:
+            calls.append(["public", "udp", address, protocols[(start // 3 + position) % len(protocols)]])
+    return calls[: max(room, 0)]
+
+
+def _unlisted_port(seed: str, listed: Sequence[int]) -> int:
+    port = _LOWEST_UNLISTED + _number(seed) % (_PORT_COUNT - _LOWEST_UNLISTED)
+    while port in listed or port == 443:
+        port = _LOWEST_UNLISTED + (port + 1) % (_PORT_COUNT - _LOWEST_UNLISTED)
+    return port
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")

@@ -3,10 +3,65 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.weights.findings import WeightsFinding
 from hermetic.weights.opened import OpenedFile
+
+MOST_SCANNED = 2**20
+"""Bytes: larger files are data. A vocabulary has any sequence of letters in it."""
+_TOKENS = (
+    ("a token of Hugging Face", re.compile(rb"\b(?:hf_|api_org_)([A-Za-z]{34})\b")),
+    ("a token of GitHub", re.compile(rb"\b(?:gh[pousr]_|github_pat_)([A-Za-z0-9_]{36,82})\b")),
+    ("a token of GitLab", re.compile(rb"\bglpat-([A-Za-z0-9_-]{20})\b")),
+    ("a key of NVIDIA NGC", re.compile(rb"\bnvapi-([A-Za-z0-9_-]{60,70})")),
+    ("an access key of AWS", re.compile(rb"\b(?:AKIA|ASIA)([A-Z2-7]{16})\b")),
+    ("an account key of Azure Storage", re.compile(rb"AccountKey=([A-Za-z0-9+/]{86}==)")),
+    ("a shared access signature of Azure", re.compile(rb"[?&]sig=([A-Za-z0-9%/+]{43,60}(?:%3D|=))")),
+    ("a password in an address", re.compile(rb"\bhttps?://[^\s/:@\"'<>]{1,100}:([^\s/:@\"'<>{}$]{8,200})@")),
+    (
+        "a private key",
+        re.compile(rb"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----(?:\r?\n|\\n)"
+            rb"(?:[^\r\n-]{1,80}(?:\r?\n|\\n))*?([A-Za-z0-9+/=]{60,76})"),
+    ),
+)  # fmt: skip
+_FEWEST_CHARACTERS = 8
+"""Different ones in a token: placeholders repeat one or count up."""
+_PLACEHOLDER = re.compile(rb"(?i)x{4}|example|your|token|abcdef|1234567|password|\*{3}|\.{3}")
+
+
+class Twins:
+    """Finds names that are equal to a file system that ignores case or Unicode normalisation.
+
+    A walk visits each folder once, so only the folders on the path of the current file are kept.
+    """
+
+    def __init__(self) -> None:
+        self._folders: list[str] = []
+        self._seen: list[set[int]] = [set()]
+
+    def has(self, path: str) -> bool:
+        """Whether another name in the same folder, or beside one of its parent folders, is equal in that sense."""
+        *folders, name = path.split("/")
+        common = 0
+        while common < min(len(folders), len(self._folders)) and folders[common] == self._folders[common]:
+            common += 1
+        del self._folders[common:], self._seen[common + 1 :]
+        is_twin = False
+        for folder in folders[common:]:
+            is_twin = self._is_twin(folder) or is_twin
+            self._folders.append(folder)
+            self._seen.append(set())
+        return self._is_twin(name) or is_twin
+
+    def _is_twin(self, name: str) -> bool:
+        form = hash(unicodedata.normalize("NFC", name).casefold())
+        if form in self._seen[-1]:
+            return True
+        self._seen[-1].add(form)
+        return False
+
 
 _LARGEST_POINTER = 1024
 _LARGEST_MESSAGE = 4096
@@ -53,4 +108,14 @@ def impostor(file: OpenedFile) -> WeightsFinding | None:
     if file.size <= _LARGEST_MESSAGE and (is_message or (name.endswith(".json") and _JSON_ERROR.match(head))):
         observed = f"the message of a server: {head[:80].decode(errors='replace')}"
         return WeightsFinding(WeightsReason.DOWNLOAD_FAILED, file.path, "the content of the file", observed)
+    return None
+
+
+def credential_in(content: bytes) -> str | None:
+    """What kind of credential a file holds; None where it holds none that is recognised."""
+    for kind, pattern in _TOKENS:
+        for matched in pattern.finditer(content):
+            secret = matched[1]
+            if len({*secret}) >= min(_FEWEST_CHARACTERS, len(secret) // 2 + 1) and not _PLACEHOLDER.search(secret):
+                return kind
     return None

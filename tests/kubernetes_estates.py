@@ -60,8 +60,8 @@ def manifest(kind: type[KubernetesObject], name: str, namespace: str = "", **fie
 
 def pod(name: str, namespace: str = "inference", *, spec: Manifest | None = None, **fields: Any) -> Manifest:
     """A running pod of one container with an image from our own registry."""
-    whole = {"nodeName": NODE, "containers": [container()], **(spec or {})}
-    return manifest(Pod, name, namespace, spec=whole, **{"status": {"phase": "Running"}, **fields})
+    pod_spec = {"nodeName": NODE, "containers": [container()], **(spec or {})}
+    return manifest(Pod, name, namespace, spec=pod_spec, **{"status": {"phase": "Running"}, **fields})
 
 
 def container(**fields: Any) -> Manifest:
@@ -142,24 +142,24 @@ def answers(
 ) -> dict[Question, Answer]:
     """What a collector would say of these manifests, and of kinds that it was not allowed to list."""
     refused, listed, by_type = frozenset(forbidden), list(manifests), dict[tuple[str, str], list[Any]]()
-    for one in listed:
-        by_type.setdefault((one["apiVersion"], one["kind"]), []).append(one)
-    texts = {each: json.dumps(of_type) for each, of_type in by_type.items()}
-    found = {SERVED: served(listed)}
+    for manifest in listed:
+        by_type.setdefault((manifest["apiVersion"], manifest["kind"]), []).append(manifest)
+    texts = {kind_name: json.dumps(of_type) for kind_name, of_type in by_type.items()}
+    answers_by_question = {SERVED: served(listed)}
     for kind, scope in ASKED:
         if kind in refused:
             problem = Problem(UnreadReason.FORBIDDEN, f"{kind.TYPE}: forbidden", permission=f"list {kind.TYPE}")
-            found[question(kind, scope)] = Answer((), (Evidence(_request(kind, scope), 403),), problem)
+            answers_by_question[question(kind, scope)] = Answer((), (Evidence(_request(kind, scope), 403),), problem)
             continue
         text = texts.get((kind.TYPE.rpartition("/")[0], kind.KIND), "[]")
         answered = _answer_of_many if len(text) > MANY else _answer
-        found[question(kind, scope)] = answered(kind, scope, text)
-    return found
+        answers_by_question[question(kind, scope)] = answered(kind, scope, text)
+    return answers_by_question
 
 
 def _listing(kind: type[KubernetesObject], scope: str, text: str) -> Answer:
     """The answer to the question for a kind where these are all its objects; each call reads them anew."""
-    bodies = [projected(kind, one) for one in json.loads(text) if _is_within(one, scope)]
+    bodies = [projected(kind, body) for body in json.loads(text) if _is_within(body, scope)]
     evidence = (Evidence(_request(kind, scope), 200, sha256(fixed_json(bodies).encode()).hexdigest()),)
     return Answer(tuple(Body(body, evidence) for body in bodies), evidence)
 
@@ -177,11 +177,13 @@ def served(manifests: Iterable[Mapping[str, Any]]) -> Answer:
     """What the API server would say that it serves: its own kinds, those of these manifests, and their definitions."""
     groups: dict[str, dict[str, str]] = {"apps": {"deployments": "Deployment"}}
     plurals = {(kind.TYPE.rpartition("/")[0], kind.KIND): kind.TYPE.rpartition("/")[2] for kind, _ in ASKED}
-    for one in manifests:
-        group = one["apiVersion"].rpartition("/")[0]
-        groups.setdefault(group, {})[plurals.get((one["apiVersion"], one["kind"]), one["kind"].lower())] = one["kind"]
-        if one["kind"] == "CustomResourceDefinition":
-            spec = one["spec"]
+    for manifest in manifests:
+        group = manifest["apiVersion"].rpartition("/")[0]
+        groups.setdefault(group, {})[
+            plurals.get((manifest["apiVersion"], manifest["kind"]), manifest["kind"].lower())
+        ] = manifest["kind"]
+        if manifest["kind"] == "CustomResourceDefinition":
+            spec = manifest["spec"]
             groups.setdefault(spec["group"], {})[spec["names"]["plural"]] = spec["names"]["kind"]
     groups.pop("", None)
     bodies = [
@@ -205,7 +207,7 @@ def findings(
     forbidden: Iterable[type[KubernetesObject]] = (),
 ) -> list[Finding]:
     """What one check finds in a cluster of exactly these objects."""
-    chosen = next(one for one in CHECKS if one.page.id == check)
+    chosen = next(candidate for candidate in CHECKS if candidate.page.id == check)
     return list(findings_of(chosen, estate(manifests, forbidden), policy))
 
 
@@ -217,12 +219,12 @@ def verdicts(check: str, manifests: Iterable[Mapping[str, Any]], **how: Any) -> 
 def with_one(change: Mapping[str, Any]) -> list[Manifest]:
     """The sealed cluster and one object more, or in the place of the one of its name."""
     name = _identity(change)
-    return [*(one for one in copy.deepcopy(sealed_cluster()) if _identity(one) != name), dict(change)]
+    return [*(manifest for manifest in copy.deepcopy(sealed_cluster()) if _identity(manifest) != name), dict(change)]
 
 
-def _identity(one: Mapping[str, Any]) -> tuple[str, str, str]:
-    return (one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"])
+def _identity(manifest: Mapping[str, Any]) -> tuple[str, str, str]:
+    return (manifest["kind"], manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"])
 
 
-def _is_within(one: Mapping[str, Any], scope: str) -> bool:
-    return not scope or f"{one['metadata'].get('namespace', '')}/{one['metadata']['name']}" == scope
+def _is_within(manifest: Mapping[str, Any], scope: str) -> bool:
+    return not scope or f"{manifest['metadata'].get('namespace', '')}/{manifest['metadata']['name']}" == scope

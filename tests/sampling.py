@@ -81,7 +81,7 @@ class Sample:
 
 def drawn(seed: str, name: str, cases: Sequence[T], count: int) -> list[T]:
     """`count` of these cases in their order."""
-    return [cases[place] for place in sorted(Random(f"{seed} {name}").sample(range(len(cases)), count))]
+    return [cases[position] for position in sorted(Random(f"{seed} {name}").sample(range(len(cases)), count))]
 
 
 def is_ci() -> bool:
@@ -105,8 +105,8 @@ def configure(config: pytest.Config) -> None:
         f"{MARK}(count, of=NAME, in_ci=COUNT): run so many of the tests of these parameters, or of this name; "
         "in CI `in_ci` of them, or all",
     )
-    given = getattr(config, "workerinput", {})
-    config.stash[_seed] = given[PROPERTY] if PROPERTY in given else _chosen_seed(config)
+    worker_input = getattr(config, "workerinput", {})
+    config.stash[_seed] = worker_input[PROPERTY] if PROPERTY in worker_input else _chosen_seed(config)
 
 
 def _chosen_seed(config: pytest.Config) -> str | None:
@@ -149,19 +149,19 @@ def left_out(items: Sequence[pytest.Item], seed: str | None) -> set[pytest.Item]
         name = mark.kwargs.get("of") or item.nodeid.partition("[")[0]
         counts[name] = mark.kwargs[IN_CI] if is_ci() else mark.args[0]
         marked.setdefault(name, []).append(item)
-    found: set[pytest.Item] = set()
+    selected: set[pytest.Item] = set()
     samples: list[Drawn] = []
     for name, of_one in marked.items():
         if len(of_one) > counts[name]:
             tried = drawn(seed, name, of_one, counts[name])
             samples.append((name, len(tried), len(of_one)))
-            found.update(of_one)
-            found.difference_update(tried)
-    first = next((item for item in items if item not in found), None)
+            selected.update(of_one)
+            selected.difference_update(tried)
+    first = next((item for item in items if item not in selected), None)
     if first is None:
         return set()
-    first.user_properties.extend((PROPERTY, one) for one in samples)
-    return found
+    first.user_properties.extend((PROPERTY, sample) for sample in samples)
+    return selected
 
 
 def lines(samples: Iterable[Drawn], seed: str | None) -> list[str]:

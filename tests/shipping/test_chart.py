@@ -60,7 +60,7 @@ def output_of(helm, folder, verb, namespace, values, *options, chart=CHART) -> s
 
 def by_name(manifests):
     """Objects by kind, namespace and name; of a ConfigMap with a digest in its name, the name without it."""
-    found = {}
+    objects = {}
     for manifest in manifests:
         if not manifest:
             continue
@@ -73,9 +73,9 @@ def by_name(manifests):
         if not metadata.get("annotations", True):
             del metadata["annotations"]
         key = (manifest["kind"], metadata.get("namespace"), metadata["name"])
-        assert key not in found, key
-        found[key] = manifest
-    return found
+        assert key not in objects, key
+        objects[key] = manifest
+    return objects
 
 
 def test_the_chart_is_what_the_manifests_say():
@@ -105,16 +105,16 @@ def built(tmp_path):
 
 
 def test_with_its_defaults_it_gives_the_objects_of_manifests_default(rendered, built):
-    wanted = built()
+    expected = built()
     # Helm keeps its records in the namespace of the release, so it is made before.
-    del wanted[NAMESPACE_OF_THE_RELEASE]
+    del expected[NAMESPACE_OF_THE_RELEASE]
 
     # `hermetic-allowed` is made of the configuration, which kustomize cannot read.
-    found = rendered(allowed={"install": False})
+    manifests = rendered(allowed={"install": False})
 
-    assert found.keys() == wanted.keys()
-    for key, manifest in wanted.items():
-        assert found[key] == manifest, key
+    assert manifests.keys() == expected.keys()
+    for key, manifest in expected.items():
+        assert manifests[key] == manifest, key
 
 
 def test_an_overlay_names_the_api_server_and_gets_the_policy_of_the_chart(rendered, built):
@@ -122,26 +122,26 @@ def test_an_overlay_names_the_api_server_and_gets_the_policy_of_the_chart(render
     patch = {"target": {"kind": "NetworkPolicy", "name": "hermetic-operator"}, "patch": yaml.safe_dump(ranges)}
     key = ("NetworkPolicy", "hermetic-system", "hermetic-operator")
 
-    found = built(components=["../manifests/network-policy"], patches=[patch])
+    manifests = built(components=["../manifests/network-policy"], patches=[patch])
 
-    assert found[key] == rendered(networkPolicy={"apiServers": ["10.0.0.4/32"]})[key]
+    assert manifests[key] == rendered(networkPolicy={"apiServers": ["10.0.0.4/32"]})[key]
 
 
 METRICS = {"podMonitor": "monitoring.coreos.com/v1", "rules": True, "dashboard": True}
 
 
 def test_what_is_for_prometheus_and_grafana_is_that_of_the_component(rendered, built):
-    wanted = built(components=["../manifests/observability"])
-    del wanted[NAMESPACE_OF_THE_RELEASE]
+    expected = built(components=["../manifests/observability"])
+    del expected[NAMESPACE_OF_THE_RELEASE]
 
-    assert rendered(allowed={"install": False}, metrics=METRICS) == wanted
+    assert rendered(allowed={"install": False}, metrics=METRICS) == expected
 
 
 def test_azure_managed_prometheus_reads_a_monitor_of_its_own_group(rendered):
-    found = rendered(metrics={"podMonitor": "azmonitoring.coreos.com/v1"})
+    manifests = rendered(metrics={"podMonitor": "azmonitoring.coreos.com/v1"})
 
-    assert found["PodMonitor", "hermetic-system", "hermetic-operator"]["apiVersion"] == "azmonitoring.coreos.com/v1"
-    assert not [key for key in found if key[0] == "PrometheusRule"]
+    assert manifests["PodMonitor", "hermetic-system", "hermetic-operator"]["apiVersion"] == "azmonitoring.coreos.com/v1"
+    assert not [key for key in manifests if key[0] == "PrometheusRule"]
 
 
 @pytest.mark.parametrize(
@@ -154,16 +154,16 @@ def test_azure_managed_prometheus_reads_a_monitor_of_its_own_group(rendered):
     ],
 )
 def test_names_and_namespaces_are_those_that_hermetic_rbac_gives(rendered, namespace, config):
-    wanted = by_name(copy.deepcopy(rights(installed(namespace, config))))
-    del wanted["Namespace", None, namespace]
+    expected = by_name(copy.deepcopy(rights(installed(namespace, config))))
+    del expected["Namespace", None, namespace]
     ours = {"CustomResourceDefinition", "Deployment", "PodDisruptionBudget"}
 
-    found = rendered(namespace=namespace, config=config)
+    manifests = rendered(namespace=namespace, config=config)
 
-    held = found.pop(("ConfigMap", namespace, "hermetic-config"))["data"]["config.yaml"]
-    assert {key: one for key, one in found.items() if key[0] not in ours} == wanted
-    assert held.get("lease", {}).get("namespace", "hermetic-system") == namespace
-    assert {key[1] for key in found if key[0] in {"ConfigMap", "Deployment", "PodDisruptionBudget"}} == {namespace}
+    written_config = manifests.pop(("ConfigMap", namespace, "hermetic-config"))["data"]["config.yaml"]
+    assert {key: manifest for key, manifest in manifests.items() if key[0] not in ours} == expected
+    assert written_config.get("lease", {}).get("namespace", "hermetic-system") == namespace
+    assert {key[1] for key in manifests if key[0] in {"ConfigMap", "Deployment", "PodDisruptionBudget"}} == {namespace}
 
 
 def installed(namespace, config):
@@ -190,20 +190,20 @@ def installed(namespace, config):
     ],
 )
 def test_what_the_account_may_use_is_what_hermetic_rbac_says(rendered, config):
-    [wanted] = (right for right in rights(installed("hermetic-system", config)) if right["kind"] == "ConfigMap")
+    [expected] = (right for right in rights(installed("hermetic-system", config)) if right["kind"] == "ConfigMap")
 
-    found = rendered(config=config)["ConfigMap", "hermetic-system", "hermetic-allowed"]
+    manifest = rendered(config=config)["ConfigMap", "hermetic-system", "hermetic-allowed"]
 
-    assert found == wanted
+    assert manifest == expected
 
 
 def test_the_policy_of_the_network_is_that_of_the_component(rendered):
-    [wanted] = yaml.safe_load_all((REPOSITORY / "manifests/network-policy/networkpolicy.yaml").read_text())
-    wanted["spec"]["egress"][0]["to"] = [{"ipBlock": {"cidr": one}} for one in ("10.0.0.4/32", "fd00::4/128")]
+    [expected] = yaml.safe_load_all((REPOSITORY / "manifests/network-policy/networkpolicy.yaml").read_text())
+    expected["spec"]["egress"][0]["to"] = [{"ipBlock": {"cidr": address}} for address in ("10.0.0.4/32", "fd00::4/128")]
 
-    found = rendered(networkPolicy={"apiServers": ["10.0.0.4/32", "fd00::4/128"]})
+    manifests = rendered(networkPolicy={"apiServers": ["10.0.0.4/32", "fd00::4/128"]})
 
-    assert found["NetworkPolicy", "hermetic-system", "hermetic-operator"] == wanted
+    assert manifests["NetworkPolicy", "hermetic-system", "hermetic-operator"] == expected
 
 
 def test_without_a_cluster_to_ask_no_policy_guesses_the_api_server(rendered):
@@ -216,7 +216,7 @@ def test_ids_of_the_operator_are_above_ten_thousand_and_yours_to_choose(rendered
         ({}, 10001, 10001),
         ({"runAsUser": 2147483647, "runAsGroup": 20000}, 2147483647, 20000),
     ):
-        (deployment,) = (one for key, one in rendered(**values).items() if key[0] == "Deployment")
+        (deployment,) = (manifest for key, manifest in rendered(**values).items() if key[0] == "Deployment")
         security = deployment["spec"]["template"]["spec"]["securityContext"]
         assert (security["runAsUser"], security["runAsGroup"]) == (user, group)
 
@@ -227,9 +227,9 @@ def test_keys_of_labels_that_models_may_have_are_in_the_list_of_what_is_allowed(
         "propagatedLabels": ["cost-centre"],
         "propagatedAnnotations": ["example.com/contact"],
     }
-    found = rendered(config={"modelMetadata": metadata})["ConfigMap", "hermetic-system", "hermetic-allowed"]
-    assert found["data"]["labels"].splitlines() == ["area", "cost-centre", "environment"]
-    assert found["data"]["annotations"] == "example.com/contact"
+    manifest = rendered(config={"modelMetadata": metadata})["ConfigMap", "hermetic-system", "hermetic-allowed"]
+    assert manifest["data"]["labels"].splitlines() == ["area", "cost-centre", "environment"]
+    assert manifest["data"]["annotations"] == "example.com/contact"
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_a_changed_configuration_restarts_the_operator(helm, tmp_path):
 
 
 def test_what_is_optional_is_there_when_it_is_asked_for(rendered):
-    found = rendered(
+    manifests = rendered(
         image={**IMAGE, "pullSecrets": ["one", "two"]},
         crds={"install": False},
         priorityClassName="system-cluster-critical",
@@ -297,13 +297,13 @@ def test_what_is_optional_is_there_when_it_is_asked_for(rendered):
         networkPolicy={"apiServers": ["10.0.0.4/32"], "port": 6443},
     )
 
-    (deployment,) = (one for key, one in found.items() if key[0] == "Deployment")
+    (deployment,) = (manifest for key, manifest in manifests.items() if key[0] == "Deployment")
     pod = deployment["spec"]["template"]["spec"]
     assert pod["imagePullSecrets"] == [{"name": "one"}, {"name": "two"}]
     assert pod["priorityClassName"] == "system-cluster-critical"
     assert pod["containers"][0]["ports"] == [{"name": "http", "containerPort": 9090}]
-    assert not [key for key in found if key[0] == "CustomResourceDefinition"]
-    policy = found["NetworkPolicy", "hermetic-system", "hermetic-operator"]["spec"]
+    assert not [key for key in manifests if key[0] == "CustomResourceDefinition"]
+    policy = manifests["NetworkPolicy", "hermetic-system", "hermetic-operator"]["spec"]
     assert policy["egress"] == [
         {"to": [{"ipBlock": {"cidr": "10.0.0.4/32"}}], "ports": [{"protocol": "TCP", "port": 6443}]}
     ]
@@ -318,28 +318,29 @@ SYSTEM_POOL = {
 
 def test_labels_of_the_installation_are_on_every_object_as_kustomize_puts_them(rendered, built):
     ours = {"contoso.example/team": "platform", "cost-center": "4711"}
-    wanted = built(
+    expected = built(
         labels=[{"pairs": ours, "includeTemplates": True}],
         components=["../manifests/observability", "../manifests/network-policy"],
     )
-    del wanted[NAMESPACE_OF_THE_RELEASE]
+    del expected[NAMESPACE_OF_THE_RELEASE]
 
-    found = rendered(
+    manifests = rendered(
         commonLabels=ours, allowed={"install": False}, metrics=METRICS, networkPolicy={"apiServers": ["10.0.0.4/32"]}
     )
 
-    labels = {key: one["metadata"]["labels"] for key, one in found.items()}
-    assert labels == {key: one["metadata"]["labels"] for key, one in wanted.items()}
+    labels = {key: manifest["metadata"]["labels"] for key, manifest in manifests.items()}
+    assert labels == {key: manifest["metadata"]["labels"] for key, manifest in expected.items()}
     key = ("Deployment", "hermetic-system", "hermetic-operator")
-    assert found[key] == wanted[key]
+    assert manifests[key] == expected[key]
     everything = rendered(commonLabels=ours, config={"watchNamespaces": ["a", "b"]})
-    assert [key for key, one in everything.items() if not ours.items() <= one["metadata"]["labels"].items()] == []
+    all_labels = {key: manifest["metadata"]["labels"] for key, manifest in everything.items()}
+    assert [key for key, labels in all_labels.items() if not ours.items() <= labels.items()] == []
 
 
 def test_the_operator_runs_where_and_with_what_the_platform_says(rendered):
-    found = rendered(podAnnotations={"contoso.example/owner": "platform"}, **SYSTEM_POOL)
+    manifests = rendered(podAnnotations={"contoso.example/owner": "platform"}, **SYSTEM_POOL)
 
-    template = found["Deployment", "hermetic-system", "hermetic-operator"]["spec"]["template"]
+    template = manifests["Deployment", "hermetic-system", "hermetic-operator"]["spec"]["template"]
     assert template["metadata"]["annotations"] == {"contoso.example/owner": "platform"}
     assert template["spec"]["tolerations"] == SYSTEM_POOL["tolerations"]
     # The image is for every processor of the nodes.
@@ -400,9 +401,9 @@ def test_every_key_of_the_schema_is_described_and_every_object_closed():
     def look(schema, path):
         if "properties" in schema:
             assert schema.get("additionalProperties") is False, path
-        for name, one in schema.get("properties", {}).items():
-            yield (*path, name), one
-            yield from look(one, (*path, name))
+        for name, value_schema in schema.get("properties", {}).items():
+            yield (*path, name), value_schema
+            yield from look(value_schema, (*path, name))
         if isinstance(schema.get("items"), dict):
             yield from look(schema["items"], (*path, "[]"))
 
@@ -410,5 +411,6 @@ def test_every_key_of_the_schema_is_described_and_every_object_closed():
     keys = dict(look(schema, ()))
 
     inner = {"requests", "limits"}
-    assert [path for path, one in keys.items() if not one.get("description") and path[-1] not in inner] == []
+    undescribed = [path for path, value_schema in keys.items() if not value_schema.get("description")]
+    assert [path for path in undescribed if path[-1] not in inner] == []
     assert {tuple(value.path.split(".")) for value in VALUES} <= keys.keys()

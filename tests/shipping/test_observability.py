@@ -47,21 +47,21 @@ def exposed() -> dict[str, set[str]]:
     for metric in vars(telemetry).values():
         if isinstance(metric, MetricWrapperBase) and metric._labelnames:
             metric.labels(*metric._labelnames)  # a metric has no series before its first value
-    found: dict[str, set[str]] = {}
+    labels_of: dict[str, set[str]] = {}
     for family in telemetry.registry.collect():
         for sample in family.samples:
             if not sample.name.endswith("_created"):
-                found.setdefault(sample.name, set()).update(sample.labels)
-    return found
+                labels_of.setdefault(sample.name, set()).update(sample.labels)
+    return labels_of
 
 
 def rows(section: str, *, cells: int) -> list[list[str]]:
     """The rows of the table below a heading of the page, without its head."""
     table = PAGE.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
     lines = [line for line in table.splitlines() if line.startswith("| ")]
-    found = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    assert all(len(row) == cells for row in found), found
-    return [row for row in found[1:] if set(row[0]) != {"-"}]
+    table_rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert all(len(row) == cells for row in table_rows), table_rows
+    return [row for row in table_rows[1:] if set(row[0]) != {"-"}]
 
 
 @pytest.fixture
@@ -81,13 +81,13 @@ def promtool(*arguments: str | Path) -> str:
 
 @pytest.mark.parametrize("expression", list(expressions()))
 def test_every_expression_names_series_and_labels_that_exist(expression: str) -> None:
-    known = exposed()
+    metrics = exposed()
     for name, selector in re.findall(r"\b(hermetic_\w+)(\{[^}]*\})?", expression):
-        assert name in known, expression
+        assert name in metrics, expression
         labels = set(re.findall(r"(\w+)\s*(?:=|!=|=~|!~)", selector))
-        assert labels <= known[name], expression
+        assert labels <= metrics[name], expression
     for grouped in re.findall(r"\bby \(([^)]*)\)", expression):
-        assert {label.strip() for label in grouped.split(",")} <= set().union(*known.values()), expression
+        assert {label.strip() for label in grouped.split(",")} <= set().union(*metrics.values()), expression
 
 
 def test_promtool_takes_the_rules(rules: Path) -> None:
@@ -131,7 +131,7 @@ def test_every_alert_has_a_series_that_fires_it() -> None:
 @pytest.mark.parametrize("name", SERIES)
 def test_an_alert_fires_when_it_should_and_not_otherwise(rules: Path, tmp_path: Path, name: str) -> None:
     series, firing, quiet = SERIES[name]
-    (alert,) = (one for one in ALERTS if one["alert"] == name)
+    (alert,) = (rule for rule in ALERTS if rule["alert"] == name)
 
     def case(values: str, *, fires: bool) -> dict[str, Any]:
         query = f'count(ALERTS{{alertname="{name}",alertstate="firing"}}) or vector(0)'
@@ -153,14 +153,16 @@ def test_an_alert_fires_when_it_should_and_not_otherwise(rules: Path, tmp_path: 
 
 
 def test_the_page_lists_every_metric_with_its_labels() -> None:
-    found = {name.strip("`"): set(re.findall(r"`(\w+)`", labels)) for name, labels, _ in rows("Metrics", cells=3)}
-    known = {
+    documented_labels = {
+        name.strip("`"): set(re.findall(r"`(\w+)`", labels)) for name, labels, _ in rows("Metrics", cells=3)
+    }
+    exposed_labels = {
         re.sub(r"_(bucket|count|sum)$", "", name): labels - {"le"}
         for name, labels in exposed().items()
         if not name.endswith(("_count", "_sum"))
     }
 
-    assert found == known
+    assert documented_labels == exposed_labels
 
 
 def test_the_page_lists_every_alert() -> None:
@@ -177,16 +179,16 @@ def test_the_runbook_of_every_alert_is_its_heading_on_the_page_of_the_documentat
 
 
 def test_the_page_lists_every_log_line_with_its_level_and_keys() -> None:
-    seen = {
+    recorded = {
         (event.strip("`"), level): frozenset(re.findall(r"`(\w+)`", keys))
         for event, level, keys, _ in rows("Log lines", cells=4)
     }
-    found: dict[tuple[str, str], set[str]] = {}
+    documented_labels: dict[tuple[str, str], set[str]] = {}
     for call in log_calls():
         keys = {"wrote", "reason", "because", "code", "again_in"} if call.open else set()
-        found.setdefault((call.event, call.level), set()).update(call.keys | keys)
+        documented_labels.setdefault((call.event, call.level), set()).update(call.keys | keys)
 
-    assert seen == found
+    assert recorded == documented_labels
 
 
 def test_the_page_lists_every_query() -> None:

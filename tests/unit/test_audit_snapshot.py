@@ -61,11 +61,11 @@ async def test_what_was_seen_is_judged_again_to_the_same_bytes() -> None:
         estate = topology(seed).estate
         faults = [Fault(Status(403), path="/privateEndpoints"), Fault(Status(503), path="/routeTables/")]
         with ArmStandIn(estate, page_size=3, faults=faults) as arm:
-            seen = await audited(arm, retry_budget=5)
-        saved = to_json(Snapshot(seen.cluster, ("azure",), AT, AT, "0", seen.answers))
+            audit = await audited(arm, retry_budget=5)
+        saved = to_json(Snapshot(audit.cluster, ("azure",), AT, AT, "0", audit.answers))
         loaded = from_json(saved.encode())
         assert _told(loaded.estate(), policy_of(estate)) == _told(
-            Estate(seen.cluster, ("azure",), seen.answers), policy_of(estate)
+            Estate(audit.cluster, ("azure",), audit.answers), policy_of(estate)
         )
         assert not loaded.estate().wanted
         assert to_json(loaded) == saved
@@ -86,18 +86,20 @@ def test_everything_in_it_comes_back() -> None:
 async def test_what_was_collected_with_another_api_version_is_not_asked() -> None:
     arm_estate = sealed_estate()
     with ArmStandIn(arm_estate) as arm:
-        seen = await audited(arm)
-    cluster = next(one for one in seen.answers if one.verb == "get" and one.target == seen.cluster)
-    older = {replace(cluster, api_version="2024-09-01"): seen.answers[cluster]}
-    rest = {question: answer for question, answer in seen.answers.items() if question is not cluster}
-    loaded = from_json(to_json(Snapshot(seen.cluster, ("azure",), AT, AT, "0", {**rest, **older}))).estate()
-    found = {one.check: one for one in evaluate(loaded, policy_of(arm_estate))}
-    assert found["aks-private-api"].verdict is Verdict.UNKNOWN
-    assert found["aks-private-api"].reason == "NotAsked"
+        audit = await audited(arm)
+    cluster = next(
+        question for question in audit.answers if question.verb == "get" and question.target == audit.cluster
+    )
+    older = {replace(cluster, api_version="2024-09-01"): audit.answers[cluster]}
+    other_answers = {question: answer for question, answer in audit.answers.items() if question is not cluster}
+    loaded = from_json(to_json(Snapshot(audit.cluster, ("azure",), AT, AT, "0", {**other_answers, **older}))).estate()
+    by_check = {question.check: question for question in evaluate(loaded, policy_of(arm_estate))}
+    assert by_check["aks-private-api"].verdict is Verdict.UNKNOWN
+    assert by_check["aks-private-api"].reason == "NotAsked"
     for word in ("2024-09-01", cluster.api_version, "collect again"):
-        assert word in found["aks-private-api"].message
+        assert word in by_check["aks-private-api"].message
     assert loaded.wanted[cluster.key] == cluster
-    assert not loaded.with_answers({cluster: seen.answers[cluster]}).one(ManagedCluster, seen.cluster).problem
+    assert not loaded.with_answers({cluster: audit.answers[cluster]}).one(ManagedCluster, audit.cluster).problem
 
 
 def test_the_order_of_answers_does_not_show() -> None:
@@ -177,10 +179,10 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_a_file_that_is_no_whole_snapshot_is_refused_in_words(what: str) -> None:
-    text, words = REFUSED[what]
-    with pytest.raises(SnapshotUnusable, match=words) as caught:
+@pytest.mark.parametrize("damage", REFUSED)
+def test_a_file_that_is_no_whole_snapshot_is_refused_in_words(damage: str) -> None:
+    text, message = REFUSED[damage]
+    with pytest.raises(SnapshotUnusable, match=message) as caught:
         from_json(text)
     assert isinstance(caught.value, InputError)
     assert len(caught.value.message) < 400

@@ -58,8 +58,8 @@ def chosen(report: dict[str, Any] | None = None, **options: Any) -> ChosenAttest
 
 
 def inputs(**changes: Any) -> VerdictInputs:
-    whole = VerdictInputs(chosen(), (FINE,), NOW - timedelta(seconds=5), ProbeRound(NOW - timedelta(minutes=10), 4))
-    return replace(whole, **changes)
+    complete = VerdictInputs(chosen(), (FINE,), NOW - timedelta(seconds=5), ProbeRound(NOW - timedelta(minutes=10), 4))
+    return replace(complete, **changes)
 
 
 def verdict(verdict_inputs: VerdictInputs, now: Any = NOW, spec: EgressAuditSpec = SPEC) -> Verdict:
@@ -75,8 +75,8 @@ def status_with(
 
 
 def condition(status: dict[str, Any], kind: str) -> tuple[str, str]:
-    found = next(condition for condition in status["conditions"] if condition["type"] == kind)
-    return found["status"], found["reason"]
+    matching = next(condition for condition in status["conditions"] if condition["type"] == kind)
+    return matching["status"], matching["reason"]
 
 
 def test_three_fresh_looks_that_find_nothing_pass() -> None:
@@ -119,8 +119,8 @@ def test_an_egress_path_that_was_seen_fails_whatever_is_missing(missing: dict[st
 
 
 def test_what_the_attestation_found_counts_and_its_path_is_the_message() -> None:
-    found = a_finding("Fail", paths=["node subnet -> nat gateway -> internet"], message="NAT gateway attached")
-    status = status_with(inputs(choice=chosen(a_report(found, verdict="Fail"))))
+    critical = a_finding("Fail", paths=["node subnet -> nat gateway -> internet"], message="NAT gateway attached")
+    status = status_with(inputs(choice=chosen(a_report(critical, verdict="Fail"))))
     assert status["verdict"] == "Fail"
     assert status["message"].startswith("node subnet -> nat gateway -> internet: NAT gateway attached")
 
@@ -140,10 +140,10 @@ def test_an_exception_of_the_spec_accepts_until_its_last_day_is_over() -> None:
         "expires": f"{NOW:%Y-%m-%d}",
     }
     spec = EgressAuditSpec.model_validate({**SPEC.model_dump(by_alias=True, mode="json"), "exceptions": [accepted]})
-    found = inputs(cluster_findings=(OPEN,))
-    assert verdict(found, spec=spec) is Verdict.PASS
-    assert next_change(spec, found, NOW) is not None
-    assert verdict(found, NOW + timedelta(hours=12), spec) is Verdict.FAIL
+    verdict_inputs = inputs(cluster_findings=(OPEN,))
+    assert verdict(verdict_inputs, spec=spec) is Verdict.PASS
+    assert next_change(spec, verdict_inputs, NOW) is not None
+    assert verdict(verdict_inputs, NOW + timedelta(hours=12), spec) is Verdict.FAIL
 
 
 @pytest.mark.parametrize(
@@ -160,19 +160,19 @@ def test_evidence_is_announced_to_run_out_before_it_does(share: float, truth: tu
     probed = ProbeRound(now, 4)
     status = status_with(inputs(probe=probed), now)
     assert condition(status, "EvidenceFresh") == truth
-    fresh = next(found for found in status["conditions"] if found["type"] == "EvidenceFresh")
+    fresh = next(condition for condition in status["conditions"] if condition["type"] == "EvidenceFresh")
     has_commands = all(command in fresh["message"] for command in renewal_commands(CLUSTER))
     assert has_commands is (truth[1] in {"EvidenceAging", "EvidenceExpiring"})
     assert status["verdict"] == ("Unknown" if truth[0] == "False" else "Pass")
 
 
 def test_it_looks_again_at_each_moment_at_which_there_is_something_new_to_say() -> None:
-    now, seen = OBSERVED, []
-    found = inputs(probe=ProbeRound(OBSERVED + timedelta(days=2), 4))
-    while (at := next_change(SPEC, found, now)) is not None and at <= OBSERVED + timedelta(days=1):
-        seen.append(at)
+    now, statuses = OBSERVED, []
+    verdict_inputs = inputs(probe=ProbeRound(OBSERVED + timedelta(days=2), 4))
+    while (at := next_change(SPEC, verdict_inputs, now)) is not None and at <= OBSERVED + timedelta(days=1):
+        statuses.append(at)
         now = at
-    assert {OBSERVED + timedelta(days=share) for share in (0.75, 0.9, 1.0)} <= set(seen)
+    assert {OBSERVED + timedelta(days=share) for share in (0.75, 0.9, 1.0)} <= set(statuses)
 
 
 def test_at_rest_the_status_stays_the_same_for_an_hour() -> None:
@@ -202,10 +202,10 @@ def test_findings_that_were_left_out_of_the_attestation_are_counted() -> None:
 
 
 def test_of_what_expired_the_newest_is_told_in_words_that_no_clock_changes() -> None:
-    objects = [as_object(signed(KEY, a_report(observed=OBSERVED - timedelta(hours=each)))) for each in (0, 5)]
-    found = [choose(objects, trust(KEY), Expected(CLUSTER), NOW + timedelta(days=each)) for each in (2, 3)]
-    assert {one.accepted for one in found} == {None}
-    statuses = [status_with(inputs(choice=one)) for one in found]
+    objects = [as_object(signed(KEY, a_report(observed=OBSERVED - timedelta(hours=age)))) for age in (0, 5)]
+    choices = [choose(objects, trust(KEY), Expected(CLUSTER), NOW + timedelta(days=age)) for age in (2, 3)]
+    assert {choice.accepted for choice in choices} == {None}
+    statuses = [status_with(inputs(choice=choice)) for choice in choices]
     assert statuses[0]["message"] == statuses[1]["message"] == "the evidence expired at 2026-11-22T10:00:00Z"
     assert condition(statuses[0], "AttestationAccepted") == ("False", "IsolationEvidenceStale")
     assert condition(statuses[0], "EvidenceFresh") == ("False", "IsolationEvidenceStale")
@@ -227,22 +227,22 @@ def test_a_newer_one_that_is_refused_is_told_beside_the_one_that_expired() -> No
 
 @pytest.mark.parametrize("verdict", ["Fail", "Unknown"])
 def test_what_was_attested_of_the_cluster_s_own_objects_counts_only_until_they_are_seen_here(verdict: str) -> None:
-    found = a_finding(verdict, "k8s-public-lb", resource="v1/Service inference/gone", message="it was public")
-    choice = chosen(a_report(found, a_finding(), verdict=verdict, sources=["azure", "kube"], notAsked={}))
+    stale = a_finding(verdict, "k8s-public-lb", resource="v1/Service inference/gone", message="it was public")
+    choice = chosen(a_report(stale, a_finding(), verdict=verdict, sources=["azure", "kube"], notAsked={}))
     assert status_with(inputs(choice=choice))["verdict"] == "Pass"
     assert status_with(inputs(choice=choice, kubernetes_at=None))["verdict"] == verdict
 
 
 def test_a_node_whose_machine_no_list_of_azure_shows_stays_unknown_where_azure_is_not_read() -> None:
     message = "its machine is in no list of Azure's"
-    found = a_finding("Unknown", "k8s-node-machine", resource="v1/Node joined", message=message)
-    choice = chosen(a_report(found, a_finding(), verdict="Unknown", sources=["azure", "kube"], notAsked={}))
+    joined = a_finding("Unknown", "k8s-node-machine", resource="v1/Node joined", message=message)
+    choice = chosen(a_report(joined, a_finding(), verdict="Unknown", sources=["azure", "kube"], notAsked={}))
     assert status_with(inputs(choice=choice))["verdict"] == "Unknown"
 
 
 def test_a_packet_that_found_an_egress_path_for_a_jump_box_counts_until_the_attestation_is_replaced() -> None:
-    found = a_finding("Fail", "probe-internet", resource="agentPools/gpu/subnets/nodes", message="it was open")
-    choice = chosen(a_report(found, a_finding(), verdict="Fail", sources=["azure", "probe"], notAsked={}))
+    reachable = a_finding("Fail", "probe-internet", resource="agentPools/gpu/subnets/nodes", message="it was open")
+    choice = chosen(a_report(reachable, a_finding(), verdict="Fail", sources=["azure", "probe"], notAsked={}))
     assert status_with(inputs(choice=choice))["verdict"] == "Fail"
 
 
@@ -254,12 +254,12 @@ def test_what_keeps_the_probe_from_running_is_said() -> None:
 def test_every_message_fits_into_the_status() -> None:
     silent = tuple(f"pool {number} " + "x" * 900 for number in range(40))
     status = status_with(inputs(probe=ProbeRound(NOW, 40, silent)))
-    whole = [
+    long_findings = [
         condition
         for condition in status["conditions"]
         if condition["reason"] == "ProbeIncomplete" and condition["type"] != "Stalled"
     ]
-    assert {len(one["message"]) for one in whole} == {2048}
+    assert {len(row["message"]) for row in long_findings} == {2048}
 
 
 def test_every_source_that_a_verdict_needs_has_checks_of_its_own() -> None:
@@ -307,11 +307,13 @@ def test_no_more_than_twenty_are_listed_and_the_others_are_counted(count: int, m
 
 
 def test_texts_of_any_length_and_with_any_character_fit_the_schema() -> None:
-    odd = "x\n\x1b[31m\ud800\u202e" * 2000
-    hostile = replace(OPEN, check="c" * 99, reason=odd, resource=odd, message=odd, remedy=odd)
-    (one,) = status_with(inputs(cluster_findings=(hostile,)))["findings"]
-    assert all("\n" not in text and "\x1b" not in text for text in one.values())
-    str(one).encode()
+    hostile_text = "x\n\x1b[31m\ud800\u202e" * 2000
+    hostile = replace(
+        OPEN, check="c" * 99, reason=hostile_text, resource=hostile_text, message=hostile_text, remedy=hostile_text
+    )
+    (row,) = status_with(inputs(cluster_findings=(hostile,)))["findings"]
+    assert all("\n" not in text and "\x1b" not in text for text in row.values())
+    str(row).encode()
 
 
 def test_the_order_in_which_findings_come_changes_no_status() -> None:
@@ -322,10 +324,10 @@ def test_the_order_in_which_findings_come_changes_no_status() -> None:
 
 
 def test_what_only_an_attestation_knows_is_listed_too() -> None:
-    found = a_finding("Fail", message="NAT gateway attached", remedy="az network vnet subnet update --ids X")
-    status = status_with(inputs(choice=chosen(a_report(found, verdict="Fail"))))
-    (one,) = status["findings"]
-    assert one["remedy"] == "Run `az network vnet subnet update --ids X`."
+    failing = a_finding("Fail", message="NAT gateway attached", remedy="az network vnet subnet update --ids X")
+    status = status_with(inputs(choice=chosen(a_report(failing, verdict="Fail"))))
+    (row,) = status["findings"]
+    assert row["remedy"] == "Run `az network vnet subnet update --ids X`."
 
 
 # ------------------------------------------------------------------ exceptions that end, and what follows from others
@@ -347,14 +349,14 @@ def excepting(expires: str, check: str = "k8s-public-lb") -> EgressAuditSpec:
 )
 def test_an_exception_is_announced_before_it_ends_and_named_once_it_has(days: int, truth: tuple[str, str]) -> None:
     day = f"{NOW + timedelta(days=days):%Y-%m-%d}"
-    spec, found = excepting(day), inputs(cluster_findings=(OPEN,))
-    status = status_with(found, spec=spec)
+    spec, verdict_inputs = excepting(day), inputs(cluster_findings=(OPEN,))
+    status = status_with(verdict_inputs, spec=spec)
     assert condition(status, "ExceptionsCurrent") == truth
     assert status["verdict"] == ("Fail" if days < 0 else "Pass")
     message = next(
         condition["message"] for condition in status["conditions"] if condition["type"] == "ExceptionsCurrent"
     )
-    standing = standing_of(spec, found, NOW)
+    standing = standing_of(spec, verdict_inputs, NOW)
     assert bool(standing.notes) is (days <= 14)
     if days <= 14:
         assert (
@@ -367,11 +369,11 @@ def test_an_exception_is_announced_before_it_ends_and_named_once_it_has(days: in
 
 def test_an_exception_that_came_with_the_attestation_is_told_as_well() -> None:
     report = a_report(an_excepted_finding(f"{NOW:%Y-%m-%d}"), verdict="Pass")
-    found = inputs(choice=chosen(report))
-    assert condition(status_with(found), "ExceptionsCurrent") == ("True", "ExceptionExpiring")
+    verdict_inputs = inputs(choice=chosen(report))
+    assert condition(status_with(verdict_inputs), "ExceptionsCurrent") == ("True", "ExceptionExpiring")
     later = NOW + timedelta(hours=14)
-    assert condition(status_with(found, later), "ExceptionsCurrent") == ("False", "ExceptionExpired")
-    assert status_with(found, later)["verdict"] == "Fail"
+    assert condition(status_with(verdict_inputs, later), "ExceptionsCurrent") == ("False", "ExceptionExpired")
+    assert status_with(verdict_inputs, later)["verdict"] == "Fail"
 
 
 def test_an_exception_that_had_ended_before_the_audit_is_told_by_the_attestation() -> None:

@@ -69,7 +69,7 @@ def wanted_by(check: Check) -> set[type[KubernetesObject]]:
     """The kinds that a check asks for when it knows nothing."""
     empty = Estate(CLUSTER, ("kube",), {})
     list(findings_of(check, empty, POLICY))
-    return {BY_TYPE[one.kind.lower()] for one in empty.wanted.values() if one.key != SERVED.key}
+    return {BY_TYPE[question.kind.lower()] for question in empty.wanted.values() if question.key != SERVED.key}
 
 
 def test_every_id_of_table_i_has_its_check_and_needs_the_cluster_alone() -> None:
@@ -88,7 +88,7 @@ def test_what_the_operator_watches_is_exactly_what_these_checks_ask_for() -> Non
 def test_a_sealed_cluster_passes_with_one_finding_and_its_evidence(check: Check) -> None:
     (finding,) = findings(check.page.id, sealed_cluster())
     assert (finding.verdict, finding.resource) == (Verdict.PASS, CLUSTER)
-    assert all(one.status == 200 and one.sha256 for one in finding.evidence)
+    assert all(exchange.status == 200 and exchange.sha256 for exchange in finding.evidence)
 
 
 @pytest.mark.parametrize("check", OURS, ids=lambda check: check.page.id)
@@ -96,15 +96,15 @@ def test_a_kind_that_may_not_be_listed_makes_its_checks_unknown_and_names_the_pe
     for kind in wanted_by(check):
         if kind is Namespace or (check.page.id, kind) in ONLY_EXCUSES:
             continue
-        found = findings(check.page.id, sealed_cluster(), forbidden=[kind])
-        assert {one.verdict for one in found} == {Verdict.UNKNOWN}, kind
-        assert any(f"list {kind.TYPE}" in one.message for one in found), kind
+        results = findings(check.page.id, sealed_cluster(), forbidden=[kind])
+        assert {result.verdict for result in results} == {Verdict.UNKNOWN}, kind
+        assert any(f"list {kind.TYPE}" in result.message for result in results), kind
 
 
 @pytest.mark.parametrize("check", OURS, ids=lambda check: check.page.id)
 def test_nothing_seen_is_unknown(check: Check) -> None:
-    found = list(findings_of(check, Estate(CLUSTER, ("kube",), {}), POLICY))
-    assert {one.verdict for one in found} == {Verdict.UNKNOWN}
+    results = list(findings_of(check, Estate(CLUSTER, ("kube",), {}), POLICY))
+    assert {result.verdict for result in results} == {Verdict.UNKNOWN}
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_nothing_seen_is_unknown(check: Check) -> None:
     ],
 )
 def test_an_empty_list_of_what_every_cluster_has_is_no_evidence(kind: type[KubernetesObject], checks: set[str]) -> None:
-    cut = [one for one in sealed_cluster() if one["kind"] != kind.KIND]
+    cut = [manifest_of_cluster for manifest_of_cluster in sealed_cluster() if manifest_of_cluster["kind"] != kind.KIND]
     for check in checks:
         assert set(verdicts(check, cut).values()) == {Verdict.UNKNOWN}, check
 
@@ -137,15 +137,15 @@ DAMAGED = {
 
 @pytest.mark.parametrize("check", DAMAGED)
 def test_a_damaged_object_is_unknown_and_hides_no_other_fail(check: str) -> None:
-    found = verdicts(check, with_one(DAMAGED[check]))
-    assert Verdict.UNKNOWN in found.values()
-    assert Verdict.PASS not in found.values()
+    by_resource = verdicts(check, with_one(DAMAGED[check]))
+    assert Verdict.UNKNOWN in by_resource.values()
+    assert Verdict.PASS not in by_resource.values()
 
 
 def test_one_damaged_service_does_not_hide_the_public_one_after_it() -> None:
     public = manifest(Service, "zz-public", "inference", spec={"type": "LoadBalancer"})
-    found = verdicts("k8s-public-lb", [*with_one(DAMAGED["k8s-public-lb"]), public])
-    assert found == {
+    by_resource = verdicts("k8s-public-lb", [*with_one(DAMAGED["k8s-public-lb"]), public])
+    assert by_resource == {
         "v1/Service inference/odd": Verdict.UNKNOWN,
         "v1/Service inference/zz-public": Verdict.FAIL,
     }
@@ -153,11 +153,11 @@ def test_one_damaged_service_does_not_hide_the_public_one_after_it() -> None:
 
 def test_a_fail_stands_beside_a_list_that_is_not_whole() -> None:
     public = manifest(Service, "llama", "inference", spec={"type": "LoadBalancer", "ports": [{"nodePort": 30000}]})
-    found = verdicts("k8s-nodeport", with_one(public), forbidden=[Node])
-    assert found == {"v1/Service inference/llama": Verdict.FAIL, CLUSTER: Verdict.UNKNOWN}
+    by_resource = verdicts("k8s-nodeport", with_one(public), forbidden=[Node])
+    assert by_resource == {"v1/Service inference/llama": Verdict.FAIL, CLUSTER: Verdict.UNKNOWN}
 
 
 def test_no_policy_at_all_decides_nothing_but_the_registries() -> None:
     for check in OURS:
-        found = {one.verdict for one in findings(check.page.id, sealed_cluster(), policy=Policy())}
-        assert found == ({Verdict.UNKNOWN} if check.page.id == "k8s-image-origin" else {Verdict.PASS})
+        results = {result.verdict for result in findings(check.page.id, sealed_cluster(), policy=Policy())}
+        assert results == ({Verdict.UNKNOWN} if check.page.id == "k8s-image-origin" else {Verdict.PASS})

@@ -25,9 +25,9 @@ FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 OPEN_TEMPLATE = {"spec": {"hostNetwork": True, "containers": [container()]}}
 
 
-def verdict(check: str, one: Manifest) -> Verdict:
+def verdict(check: str, changed: Manifest) -> Verdict:
     """The verdict about what was added, or about the cluster where nothing is said against it."""
-    (only,) = verdicts(check, with_one(one)).values()
+    (only,) = verdicts(check, with_one(changed)).values()
     return only
 
 
@@ -224,7 +224,7 @@ def with_variable(name: str, value: Any, **fields: Any) -> Manifest:
 
 
 @pytest.mark.parametrize(
-    ("one", "expected"),
+    ("changed", "expected"),
     [
         (with_variable("HF_ENDPOINT", "https://hub.example.com"), OPEN),
         (with_variable("hf_endpoint", "hub.example.com"), OPEN),
@@ -249,15 +249,15 @@ def with_variable(name: str, value: Any, **fields: Any) -> Manifest:
         (pod("app-2", spec={"containers": [container(startupProbe={"tcpSocket": {"host": "x.example.com"}})]}), OPEN),
     ],
 )
-def test_a_pod_is_open_where_it_is_told_of_what_is_outside(one: Manifest, expected: Verdict) -> None:
-    assert verdict("k8s-outside-endpoint", one) is expected
+def test_a_pod_is_open_where_it_is_told_of_what_is_outside(changed: Manifest, expected: Verdict) -> None:
+    assert verdict("k8s-outside-endpoint", changed) is expected
 
 
 def from_the_pod(path: str) -> dict[str, Any]:
     return {"valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
-@pytest.mark.parametrize("place", ["args", "command", "env"])
+@pytest.mark.parametrize("field", ["args", "command", "env"])
 @pytest.mark.parametrize(
     ("text", "env", "expected"),
     [
@@ -288,10 +288,10 @@ def from_the_pod(path: str) -> dict[str, Any]:
     ],
 )
 def test_an_address_of_a_model_server_needs_no_scheme_and_may_be_made_of_variables(
-    place: str, text: str, env: dict[str, Any], expected: Verdict
+    field: str, text: str, env: dict[str, Any], expected: Verdict
 ) -> None:
     variables = [{"name": name, **source} for name, source in env.items()]
-    settings = {"env": [*variables, {"name": "ANYTHING", "value": text}]} if place == "env" else {place: [text]}
+    settings = {"env": [*variables, {"name": "ANYTHING", "value": text}]} if field == "env" else {field: [text]}
     accelerated_pod = pod("app-2", spec={"containers": [container(**{"env": variables, **settings}, **GPU)]})
     assert verdict("k8s-outside-endpoint", accelerated_pod) is expected
     assert "secret" not in str(projected(Pod, accelerated_pod))
@@ -347,7 +347,7 @@ FOREIGN = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"audi
 
 
 @pytest.mark.parametrize(
-    ("one", "expected"),
+    ("changed", "expected"),
     [
         (mounts(FOREIGN), (OPEN, Severity.MEDIUM)),
         (mounts(TOKEN, FOREIGN), (OPEN, Severity.MEDIUM)),
@@ -363,8 +363,8 @@ FOREIGN = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"audi
         (mounts(FOREIGN, gpu=False), (FINE, Severity.MEDIUM)),
     ],
 )
-def test_a_model_server_holds_no_token(one: Manifest, expected: tuple[Verdict, Severity]) -> None:
-    (finding,) = findings("k8s-model-token", with_one(one))
+def test_a_model_server_holds_no_token(changed: Manifest, expected: tuple[Verdict, Severity]) -> None:
+    (finding,) = findings("k8s-model-token", with_one(changed))
     assert (finding.verdict, finding.severity) == expected
 
 

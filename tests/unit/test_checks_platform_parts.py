@@ -55,10 +55,10 @@ def part(
 
 
 def verdict_about(
-    check: str, one: Manifest, policy: Policy = POLICY, *, groups: tuple[Manifest, ...] = GROUPS
+    check: str, changed: Manifest, policy: Policy = POLICY, *, groups: tuple[Manifest, ...] = GROUPS
 ) -> Verdict:
     """The one verdict about the sealed cluster with this pod, where Calico and Azure Policy are installed."""
-    pod_verdicts = set(verdicts(check, [*sealed_cluster(), *groups, one], policy=policy).values())
+    pod_verdicts = set(verdicts(check, [*sealed_cluster(), *groups, changed], policy=policy).values())
     assert len(pod_verdicts) == 1
     return pod_verdicts.pop()
 
@@ -108,30 +108,30 @@ DOCUMENTED = [
 ]
 
 
-@pytest.mark.parametrize("known", DOCUMENTED, ids=lambda known_part: known_part.name)
+@pytest.mark.parametrize("component", DOCUMENTED, ids=lambda component: component.name)
 class TestDocumentedParts:
-    def test_may_do_what_is_documented(self, known: Known) -> None:
-        platform_pod = known.pod(hostNetwork=known.on_host)
+    def test_may_do_what_is_documented(self, component: Known) -> None:
+        platform_pod = component.pod(hostNetwork=component.on_host)
         assert [
             verdict_about(check, platform_pod) for check in (*RIGHTS, "k8s-default-deny-egress", "k8s-image-origin")
         ] == [FINE] * 4
 
-    def test_by_the_mirror_in_an_allowed_registry_too(self, known: Known) -> None:
-        of_microsoft = IMAGES.get(known.namespace, OF_AKS)
+    def test_by_the_mirror_in_an_allowed_registry_too(self, component: Known) -> None:
+        of_microsoft = IMAGES.get(component.namespace, OF_AKS)
         mirrored = of_microsoft.replace("mcr.microsoft.com", f"{REGISTRY}/aks-managed-repository")
-        platform_pod = known.pod(hostNetwork=known.on_host, image=mirrored)
+        platform_pod = component.pod(hostNetwork=component.on_host, image=mirrored)
         assert [verdict_about(check, platform_pod) for check in RIGHTS] == [FINE, FINE]
 
     @pytest.mark.parametrize(
         "other", [{"image": f"{REGISTRY}/tools:1"}, {"namespace": "team"}, {"kind": "StatefulSet"}]
     )
     def test_with_another_image_namespace_or_controller_they_are_judged(
-        self, known: Known, other: dict[str, str]
+        self, component: Known, other: dict[str, str]
     ) -> None:
-        assert [verdict_about(check, known.pod(**other)) for check in RIGHTS] == [OPEN, OPEN]
+        assert [verdict_about(check, component.pod(**other)) for check in RIGHTS] == [OPEN, OPEN]
 
-    def test_the_nodes_network_is_for_those_only_that_need_it(self, known: Known) -> None:
-        assert verdict_about("k8s-hostnetwork", known.pod()) is (FINE if known.on_host else OPEN)
+    def test_the_nodes_network_is_for_those_only_that_need_it(self, component: Known) -> None:
+        assert verdict_about("k8s-hostnetwork", component.pod()) is (FINE if component.on_host else OPEN)
 
 
 # What a tenant with ClusterRole `edit` in a namespace of his own can write: names, labels, service accounts, images,
@@ -161,11 +161,13 @@ AS_A_TENANT = [
 
 
 @pytest.mark.parametrize(
-    "one", AS_A_TENANT, ids=lambda tenant_pod: f"{tenant_pod['metadata']['namespace']}-{tenant_pod['metadata']['name']}"
+    "changed",
+    AS_A_TENANT,
+    ids=lambda tenant_pod: f"{tenant_pod['metadata']['namespace']}-{tenant_pod['metadata']['name']}",
 )
 @pytest.mark.parametrize("check", RIGHTS)
-def test_a_tenant_cannot_look_like_the_platform(check: str, one: Manifest) -> None:
-    assert verdict_about(check, one) is OPEN
+def test_a_tenant_cannot_look_like_the_platform(check: str, changed: Manifest) -> None:
+    assert verdict_about(check, changed) is OPEN
 
 
 @pytest.mark.parametrize(
@@ -264,18 +266,18 @@ def test_the_message_names_what_it_has() -> None:
 
 
 @pytest.mark.parametrize(
-    "known",
+    "component",
     [documented for documented in DOCUMENTED if documented.namespace in IMAGES],
     ids=lambda documented: documented.name,
 )
 @pytest.mark.parametrize("check", [*RIGHTS, "k8s-default-deny-egress"])
 def test_a_namespace_of_the_platforms_name_is_a_tenants_where_the_platform_runs_nothing_in_it(
-    check: str, known: Known
+    check: str, component: Known
 ) -> None:
-    platform_pod = known.pod(hostNetwork=check == "k8s-hostnetwork")
+    platform_pod = component.pod(hostNetwork=check == "k8s-hostnetwork")
     assert verdict_about(check, platform_pod, groups=(OF_GATEKEEPER,)) is OPEN
     assert verdict_about(check, platform_pod, groups=(OF_TIGERA,)) is (
-        FINE if check != "k8s-hostnetwork" or known.on_host else OPEN
+        FINE if check != "k8s-hostnetwork" or component.on_host else OPEN
     )
 
 

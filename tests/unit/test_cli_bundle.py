@@ -214,7 +214,7 @@ def test_an_index_of_platforms_is_accepted_and_named_by_its_digest(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("strange", "what"),
+    ("strange", "problem"),
     [
         (member("docs/link", tarfile.SYMTYPE, "/etc/passwd"), "'docs/link' is a link or a device"),
         (member("docs/hard", tarfile.LNKTYPE, "docs/a.md"), "'docs/hard' is a link or a device"),
@@ -227,8 +227,10 @@ def test_an_index_of_platforms_is_accepted_and_named_by_its_digest(tmp_path: Pat
         (member("docs/a.md"), "docs/a.md is there twice"),
     ],
 )
-def test_what_is_no_plain_file_of_its_own_name_is_refused(strange: tarfile.TarInfo, what: str, tmp_path: Path) -> None:
-    refused_with(what, hermetic("bundle", "verify", written(tmp_path / "b.tar", sealed(content()), strange)))
+def test_what_is_no_plain_file_of_its_own_name_is_refused(
+    strange: tarfile.TarInfo, problem: str, tmp_path: Path
+) -> None:
+    refused_with(problem, hermetic("bundle", "verify", written(tmp_path / "b.tar", sealed(content()), strange)))
 
 
 def test_the_folders_that_files_lie_in_may_be_named_once(tmp_path: Path) -> None:
@@ -248,7 +250,7 @@ def test_a_folder_with_content_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "what"),
+    ("limit", "problem"),
     [
         ("LARGEST_BUNDLE", "the file has"),
         ("LARGEST_FILE", "SHA256SUMS has"),
@@ -257,9 +259,11 @@ def test_a_folder_with_content_is_refused(tmp_path: Path) -> None:
         ("MOST_FILES", "there are more than 3 files"),
     ],
 )
-def test_what_is_too_large_is_refused(limit: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_too_large_is_refused(
+    limit: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(archive, limit, 3)
-    refused_with(what, verified(tmp_path, sealed(content())))
+    refused_with(problem, verified(tmp_path, sealed(content())))
 
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -286,7 +290,7 @@ def test_the_commit_is_told_and_signed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "what"),
+    ("fields", "problem"),
     [
         ({"revision": "main"}, "revision 'main' is not a commit"),
         ({"revision": COMMIT + "-wip"}, "is not a commit"),
@@ -296,8 +300,8 @@ def test_the_commit_is_told_and_signed(tmp_path: Path) -> None:
         ({"owner": "contoso"}, "bundle.json holds 'owner'"),
     ],
 )
-def test_a_description_with_other_fields_is_refused(fields: dict[str, object], what: str, tmp_path: Path) -> None:
-    refused_with(what, verified(tmp_path, sealed(described(**fields))))
+def test_a_description_with_other_fields_is_refused(fields: dict[str, object], problem: str, tmp_path: Path) -> None:
+    refused_with(problem, verified(tmp_path, sealed(described(**fields))))
 
 
 def test_a_description_that_lacks_the_image_is_refused(tmp_path: Path) -> None:
@@ -404,7 +408,7 @@ def test_a_file_that_is_not_there_and_a_folder_are_bad_input(tmp_path: Path) -> 
     assert hermetic("bundle", "verify", tmp_path).code == 2
 
 
-def refused_with(what: str, ran: Ran) -> None:
+def refused_with(problem: str, ran: Ran) -> None:
     assert (ran.code, len(ran.errors), ran.out) == (1, 1, "")
     assert ran.errors[0].startswith("error: HRM-BND-001: ")
-    assert what in ran.errors[0]
+    assert problem in ran.errors[0]

@@ -22,14 +22,14 @@ def one(check: str, resource: str, verdict: Verdict, severity: Severity = Severi
 def changes(before: tuple[Finding, ...], now: tuple[Finding, ...], **fields: object) -> list[tuple[str, str]]:
     plain = replace(a_failing_report(), not_asked={}, notes=())
     earlier = replace(plain, findings=before, **fields)  # type: ignore[arg-type]
-    found = compare(read_baseline(as_json(earlier, pages()).encode()), replace(plain, findings=now))
-    return [(change.kind, change.check) for change in found.changes]
+    comparison = compare(read_baseline(as_json(earlier, pages()).encode()), replace(plain, findings=now))
+    return [(change.kind, change.check) for change in comparison.changes]
 
 
 def test_a_report_against_itself_has_no_change():
     report = a_failing_report()
-    found = compare(read_baseline(as_json(report, pages()).encode()), report)
-    assert (found.changes, found.not_compared) == ((), ())
+    comparison = compare(read_baseline(as_json(report, pages()).encode()), report)
+    assert (comparison.changes, comparison.not_compared) == ((), ())
 
 
 def test_findings_are_added_removed_and_changed():
@@ -45,18 +45,21 @@ def test_ids_in_another_case_are_the_same_resource():
 @pytest.mark.parametrize("asked_now", [True, False])
 def test_a_check_that_one_audit_did_not_ask_is_not_compared(asked_now):
     kube, plain = one("k8s-public-lb", "v1/Service a/b", Verdict.FAIL), replace(a_sealed_report(), findings=())
-    asked, unasked = replace(plain, findings=(kube,), not_asked={}), replace(plain, not_asked={"kube": (kube.check,)})
-    before, now = (unasked, asked) if asked_now else (asked, unasked)
-    found = compare(read_baseline(as_json(before, pages()).encode()), now)
-    assert (found.changes, found.not_compared) == ((), (kube.check,))
+    with_kube, unasked = (
+        replace(plain, findings=(kube,), not_asked={}),
+        replace(plain, not_asked={"kube": (kube.check,)}),
+    )
+    before, now = (unasked, with_kube) if asked_now else (with_kube, unasked)
+    comparison = compare(read_baseline(as_json(before, pages()).encode()), now)
+    assert (comparison.changes, comparison.not_compared) == ((), (kube.check,))
 
 
 def test_a_new_pass_is_no_news_for_a_person_and_stays_in_the_json():
     plain = replace(a_sealed_report(), findings=())
     report = replace(plain, findings=(one("a", "/1", Verdict.PASS),))
-    found = compare(read_baseline(as_json(plain, pages()).encode()), report)
-    assert found.that_matter == []
-    shown = document(replace(report, comparison=found), pages())["baseline"]
+    comparison = compare(read_baseline(as_json(plain, pages()).encode()), report)
+    assert comparison.that_matter == []
+    shown = document(replace(report, comparison=comparison), pages())["baseline"]
     assert shown["added"] == [{"check": "a", "resource": "/1", "verdict": "Pass", "severity": "high"}]
     assert list(shown) == [
         "sha256", "finishedAt", "verdict", "profile", "added", "removed", "changed", "notCompared",
@@ -78,7 +81,7 @@ def test_a_baseline_with_two_findings_of_one_resource_counts_the_worse():
 
 
 def test_reports_of_other_tools_and_broken_ones_are_refused_with_the_reason():
-    whole = document(a_failing_report(), pages())
+    complete = document(a_failing_report(), pages())
     for damage, says in (
         ({"verdict": "Excepted"}, "verdict"),
         ({"finishedAt": "yesterday"}, "finishedAt"),
@@ -86,7 +89,7 @@ def test_reports_of_other_tools_and_broken_ones_are_refused_with_the_reason():
         ({"notAsked": None}, "notAsked"),
     ):
         with pytest.raises(NotABaseline, match=says):
-            read_baseline(json.dumps(whole | damage).encode())
+            read_baseline(json.dumps(complete | damage).encode())
 
 
 def test_a_byte_order_mark_and_utf_16_are_read():

@@ -127,5 +127,5 @@ def test_the_audit_in_the_cluster_is_told_what_the_configuration_allows() -> Non
     assert auditor.policy.harmless_kinds == ("x.example.com/*",)
     assert auditor.policy.allowed_registries == ("contoso.azurecr.io",)
     assert auditor.policy.additional_private_ranges == ("192.0.2.0/24",)
-    assert [one.owner for one in auditor.policy.trusted_node_agents] == ["DaemonSet/agent"]
+    assert [agent.owner for agent in auditor.policy.trusted_node_agents] == ["DaemonSet/agent"]
     assert auditor.policy.hermetic_namespaces == ("hermetic-system", "probes")

@@ -37,10 +37,10 @@ def sealed_with_storage() -> list:
 
 @pytest.mark.parametrize("check", sorted(set(ALWAYS) - {"probe-storage", "dns-recursion"}))
 def test_a_sealed_network_passes(check):
-    found = finding(check, both(), ALLOWED)
+    result = finding(check, both(), ALLOWED)
 
-    assert (found.verdict, found.remedy) == (Verdict.PASS, "")
-    assert found.evidence
+    assert (result.verdict, result.remedy) == (Verdict.PASS, "")
+    assert result.evidence
 
 
 def test_storage_that_was_called_and_stayed_silent_passes():
@@ -74,13 +74,13 @@ def test_without_its_control_silence_counts_for_nothing(check, rounds):
 @pytest.mark.parametrize("host_network", [False, True], ids=["pod alone", "machine alone"])
 def test_one_vantage_says_nothing_for_the_other(check, host_network):
     bodies = [run(sealed(host_network=host_network), host_network=host_network)]
-    found = finding(check, bodies, ALLOWED)
+    result = finding(check, bodies, ALLOWED)
 
     speaks_from = {True} if check in FROM_THE_HOST else {False} if check == "wireserver" else {False, True}
     if speaks_from == {host_network}:
-        assert found.verdict is Verdict.PASS
+        assert result.verdict is Verdict.PASS
     else:
-        assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "VantageMissing")
+        assert (result.verdict, result.reason) == (Verdict.UNKNOWN, "VantageMissing")
 
 
 @pytest.mark.parametrize("check", ALWAYS)
@@ -122,9 +122,11 @@ def test_an_answer_that_cannot_be_read_is_never_a_pass(check, line):
 @pytest.mark.parametrize("check", IDS)
 def test_a_pod_that_has_not_answered_makes_the_whole_unknown(check):
     problem = Problem(UnreadReason.UNAVAILABLE, "the probe has not answered from pool cpu")
-    found = {finding.resource: finding.verdict for finding in findings(check, both(), ALLOWED, problem=problem)}
+    verdicts_by_resource = {
+        finding.resource: finding.verdict for finding in findings(check, both(), ALLOWED, problem=problem)
+    }
 
-    assert found[CLUSTER] is Verdict.UNKNOWN
+    assert verdicts_by_resource[CLUSTER] is Verdict.UNKNOWN
 
 
 @pytest.mark.parametrize("check", IDS)
@@ -147,11 +149,11 @@ def test_a_damaged_record_is_never_a_pass(check, field):
     ("kind", "port", "answer"), [("tls", 443, "s/9"), ("tls", 443, "o/9"), ("tcp", 22, "o/9"), ("udp", 53, "a/9")]
 )
 def test_an_answer_from_outside_fails_and_its_path_is_drawn(kind, port, answer):
-    found = finding("probe-internet", both(called({(kind, FIRST, port): answer})))
+    result = finding("probe-internet", both(called({(kind, FIRST, port): answer})))
 
     transport = "udp" if kind == "udp" else "tcp"
-    assert (found.verdict, found.severity) == (Verdict.FAIL, Severity.CRITICAL)
-    assert found.path_texts == (f"pool gpu -> pod on node gpu-0 -> {FIRST}:{port}/{transport}",)
+    assert (result.verdict, result.severity) == (Verdict.FAIL, Severity.CRITICAL)
+    assert result.path_texts == (f"pool gpu -> pod on node gpu-0 -> {FIRST}:{port}/{transport}",)
 
 
 def test_one_vantage_is_enough_for_a_fail():
@@ -167,19 +169,19 @@ def test_an_answer_counts_even_where_the_control_was_silent():
 
 
 def test_a_refusal_by_icmp_of_the_address_itself_is_the_far_end_s():
-    found = finding("probe-internet", both(called({("tcp", FIRST, 49152): f"e111:3.3@{FIRST}/8"})))
+    result = finding("probe-internet", both(called({("tcp", FIRST, 49152): f"e111:3.3@{FIRST}/8"})))
 
-    assert found.verdict is Verdict.FAIL
-    assert "the call left" in found.message
+    assert result.verdict is Verdict.FAIL
+    assert "the call left" in result.message
 
 
 @pytest.mark.parametrize("port", [80, 22, 49152])
 def test_a_reset_beside_a_silent_listener_is_unknown_and_its_remedy_names_the_ports(port):
     """A firewall that resets some ports and drops the others: `deny ssh -> reset` beside `deny all -> drop`."""
-    found = finding("probe-internet", both(called({("tcp", FIRST, port): "e111/8"})))
+    result = finding("probe-internet", both(called({("tcp", FIRST, port): "e111/8"})))
 
-    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "RefusedBySomebody")
-    assert "tcpPorts" in found.remedy
+    assert (result.verdict, result.reason) == (Verdict.UNKNOWN, "RefusedBySomebody")
+    assert "tcpPorts" in result.remedy
 
 
 def test_a_reset_beside_a_tls_handshake_is_a_leak():
@@ -189,10 +191,10 @@ def test_a_reset_beside_a_tls_handshake_is_a_leak():
 
 
 def test_dns_that_a_resolver_inside_can_have_written_is_unknown():
-    found = finding("probe-internet", both(called({("udp", FIRST, 53): "d/2"})))
+    result = finding("probe-internet", both(called({("udp", FIRST, 53): "d/2"})))
 
-    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "RedirectedDns")
-    assert "udpPorts" in found.remedy
+    assert (result.verdict, result.reason) == (Verdict.UNKNOWN, "RedirectedDns")
+    assert "udpPorts" in result.remedy
 
 
 KNOWN_OWNERS = Targets(public_addresses=("1.1.1.1", "8.8.8.8", "129.6.15.28", FIRST))
@@ -212,10 +214,10 @@ KNOWN_OWNERS = Targets(public_addresses=("1.1.1.1", "8.8.8.8", "129.6.15.28", FI
 def test_time_that_every_address_answers_comes_from_a_server_inside(addresses, verdict, reason):
     """Networks redirect NTP to their own servers, as they do with DNS."""
     answers = called({("udp", address, 123): "a/2" for address in addresses}, targets=KNOWN_OWNERS)
-    found = finding("probe-internet", both(answers, targets=KNOWN_OWNERS))
+    result = finding("probe-internet", both(answers, targets=KNOWN_OWNERS))
 
-    assert (found.verdict, found.reason) == (verdict, reason)
-    assert verdict is Verdict.FAIL or "udpPorts" in found.remedy
+    assert (result.verdict, result.reason) == (verdict, reason)
+    assert verdict is Verdict.FAIL or "udpPorts" in result.remedy
 
 
 def test_redirected_time_hides_no_other_answer():
@@ -233,9 +235,9 @@ def test_a_tls_alert_proves_no_far_end_behind_a_declared_firewall(policy, verdic
 
 def test_refusals_at_a_port_that_listens_cannot_be_attributed():
     refused = {("tls", FIRST, 443): "e111/1", ("tcp", FIRST, 22): "e111/1"}
-    found = finding("probe-internet", both(called(refused)))
+    result = finding("probe-internet", both(called(refused)))
 
-    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "RefusedBySomebody")
+    assert (result.verdict, result.reason) == (Verdict.UNKNOWN, "RefusedBySomebody")
 
 
 @pytest.mark.parametrize("answer", ["e111:3.3@10.0.0.1/1", "e111:3.3@=/1", "e113:3.13@10.0.0.1/1", "e1/0", "e22/0"])
@@ -244,9 +246,9 @@ def test_a_rejection_from_within_is_consistent_with_isolation(answer):
 
 
 def test_a_rejection_by_a_public_router_is_not():
-    found = finding("probe-internet", both(called({("tls", FIRST, 443): "e113:3.13@192.0.2.77/9"})))
+    result = finding("probe-internet", both(called({("tls", FIRST, 443): "e113:3.13@192.0.2.77/9"})))
 
-    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "RejectedOutside")
+    assert (result.verdict, result.reason) == (Verdict.UNKNOWN, "RejectedOutside")
 
 
 @pytest.mark.parametrize("answer", ["", "xMemoryError", "e24/0", "e99/0", "e999/0", "z", "o/", "e111:3.3@/1"])
@@ -269,9 +271,9 @@ def test_a_name_that_resolves_and_answers_is_an_egress_path():
 
 @pytest.mark.parametrize("answer", ["r0:a.example.com,b.example.com;/5", "r0:198.51.100.20;/5"])
 def test_a_name_that_was_found_and_never_called_passes_nothing(answer):
-    found = finding("probe-internet", both(changed(names=[answer, *HELD_NAMES])))
+    result = finding("probe-internet", both(changed(names=[answer, *HELD_NAMES])))
 
-    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "NameNotCalled")
+    assert (result.verdict, result.reason) == (Verdict.UNKNOWN, "NameNotCalled")
 
 
 @pytest.mark.parametrize("answer", ["r2:;/5", "r3:a.example.com;/5", "r0:;example.com/5", "t/1500"])
@@ -282,9 +284,9 @@ def test_a_name_that_leads_nowhere_needs_no_call(answer):
 def test_a_private_endpoint_is_no_egress_path():
     names = [*HELD_NAMES, "r0:10.13.5.5;|s/20"]
     bodies = both(changed(names=names), changed(host_network=True, names=names))
-    found = finding("probe-storage", bodies)
+    result = finding("probe-storage", bodies)
 
-    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "StorageNotCalled")
+    assert (result.verdict, result.reason) == (Verdict.UNKNOWN, "StorageNotCalled")
 
 
 def test_storage_of_a_stranger_that_answers_is_an_egress_path():
@@ -300,23 +302,23 @@ INSIDE = Targets.model_construct(
 
 
 def test_silence_of_private_addresses_says_nothing_about_the_internet():
-    found = finding("probe-internet", both(targets=INSIDE))
+    result = finding("probe-internet", both(targets=INSIDE))
 
-    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "TooFewTargets")
+    assert (result.verdict, result.reason) == (Verdict.UNKNOWN, "TooFewTargets")
 
 
 def test_silence_of_a_private_address_says_nothing_about_storage():
-    found = finding("probe-storage", both(targets=INSIDE))
+    result = finding("probe-storage", both(targets=INSIDE))
 
-    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "StorageNotCalled")
+    assert (result.verdict, result.reason) == (Verdict.UNKNOWN, "StorageNotCalled")
 
 
 def test_storage_that_is_not_named_is_unknown_and_says_what_to_name():
     unnamed = Targets(public_addresses=TARGETS.public_addresses)
-    found = finding("probe-storage", both(targets=unnamed))
+    result = finding("probe-storage", both(targets=unnamed))
 
-    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "NoStorageNamed")
-    assert "Name the endpoint of a storage account" in found.remedy
+    assert (result.verdict, result.reason) == (Verdict.UNKNOWN, "NoStorageNamed")
+    assert "Name the endpoint of a storage account" in result.remedy
 
 
 NAMED = Targets(
@@ -327,7 +329,7 @@ NAMED = Targets(
 
 
 @pytest.mark.parametrize(
-    ("check", "what", "answer", "verdict"),
+    ("check", "purpose", "answer", "verdict"),
     [
         ("probe-proxy", "proxy", "p200/3", Verdict.FAIL),
         ("probe-proxy", "proxy", "p204/3", Verdict.FAIL),
@@ -340,11 +342,11 @@ NAMED = Targets(
         ("probe-networks", "forbidden", "t", Verdict.PASS),
     ],
 )
-def test_proxies_and_forbidden_addresses_are_judged_where_they_are_named(check, what, answer, verdict):
+def test_proxies_and_forbidden_addresses_are_judged_where_they_are_named(check, purpose, answer, verdict):
     answers = sealed(NAMED, host_network=False)
-    asked = json.loads(NAMED.questions("r1/job", host_network=False))["targets"]
+    rows = json.loads(NAMED.questions("r1/job", host_network=False))["targets"]
     answers["targets"] = [
-        answer if row[0] == what else given for row, given in zip(asked, answers["targets"], strict=True)
+        answer if row[0] == purpose else recorded for row, recorded in zip(rows, answers["targets"], strict=True)
     ]
 
     assert finding(check, both(answers, targets=NAMED)).verdict is verdict
@@ -367,12 +369,14 @@ def test_proxies_and_forbidden_addresses_are_judged_where_they_are_named(check, 
 def test_a_proxy_is_evaluated_from_all_protocols_together(answers, expected):
     """In order: CONNECT, a forwarded GET, SOCKS5."""
     document = sealed(NAMED, host_network=False)
-    asked = json.loads(NAMED.questions("r1/job", host_network=False))["targets"]
+    rows = json.loads(NAMED.questions("r1/job", host_network=False))["targets"]
     proxied = dict(zip(("proxy", "forward", "socks"), answers, strict=True))
-    document["targets"] = [proxied.get(row[1], given) for row, given in zip(asked, document["targets"], strict=True)]
-    found = finding("probe-proxy", both(document, targets=NAMED))
+    document["targets"] = [
+        proxied.get(row[1], recorded) for row, recorded in zip(rows, document["targets"], strict=True)
+    ]
+    result = finding("probe-proxy", both(document, targets=NAMED))
 
-    assert (found.verdict, found.reason) == expected
+    assert (result.verdict, result.reason) == expected
 
 
 def test_what_is_not_named_has_no_finding():
@@ -433,18 +437,18 @@ def test_the_machine_itself_may_reach_the_host_channel():
 )
 @pytest.mark.parametrize("question", ["dns", "known"])
 def test_a_question_must_not_leave_by_any_resolver(answer, verdict, question):
-    found = finding("dns-recursion", both(changed(**{question: ["r2:;/3", answer]})))
+    result = finding("dns-recursion", both(changed(**{question: ["r2:;/3", answer]})))
 
-    assert found.verdict is verdict
+    assert result.verdict is verdict
 
 
 def test_a_sinkhole_that_answers_every_name_with_one_public_address_is_unknown():
     answers = ["r0:198.51.100.99;/3", "r2:;/3"]
     names = ["r0:198.51.100.99;|t/1500"] * 4
-    found = finding("dns-recursion", both(changed(dns=answers, known=answers, names=names)))
+    result = finding("dns-recursion", both(changed(dns=answers, known=answers, names=names)))
 
-    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "ResolverRewrites")
-    assert found.remedy
+    assert (result.verdict, result.reason) == (Verdict.UNKNOWN, "ResolverRewrites")
+    assert result.remedy
 
 
 def test_a_name_with_an_address_that_no_sinkhole_gives_is_a_leak():
@@ -455,9 +459,9 @@ def test_a_name_with_an_address_that_no_sinkhole_gives_is_a_leak():
 
 
 def test_a_forwarder_that_hides_where_a_denial_comes_from_is_caught_by_the_name_that_is_there():
-    found = finding("dns-recursion", both(changed(dns=["r3:;/3", "r3:;/3"], known=["r0:198.51.100.1;/9", "r3:;/3"])))
+    result = finding("dns-recursion", both(changed(dns=["r3:;/3", "r3:;/3"], known=["r0:198.51.100.1;/9", "r3:;/3"])))
 
-    assert found.verdict is Verdict.FAIL
+    assert result.verdict is Verdict.FAIL
 
 
 def test_a_name_that_resolves_and_stays_silent_is_a_finding_about_names():
@@ -476,9 +480,9 @@ def test_names_that_azure_blocks_by_policy_are_denied():
 
 
 def test_a_resolver_that_is_down_proves_nothing():
-    found = finding("dns-recursion", both(changed(clusterName=["t/1500"])))
+    result = finding("dns-recursion", both(changed(clusterName=["t/1500"])))
 
-    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "ResolverSilent")
+    assert (result.verdict, result.reason) == (Verdict.UNKNOWN, "ResolverSilent")
 
 
 @pytest.mark.parametrize(
@@ -492,18 +496,18 @@ def test_a_resolver_that_is_down_proves_nothing():
     ],
 )
 def test_only_allowed_resolvers_pass(servers, verdict, severity):
-    asked = [*(servers or []), *({"168.63.129.16"} - set(servers or []))]
+    resolvers = [*(servers or []), *({"168.63.129.16"} - set(servers or []))]
     answers = changed(
         host_network=True,
         nameservers=servers,
-        servers=asked,
-        dns=["r2:;/1" for _ in asked],
-        known=["r2:;/1" for _ in asked],
+        servers=resolvers,
+        dns=["r2:;/1" for _ in resolvers],
+        known=["r2:;/1" for _ in resolvers],
         clusterName=["r3:;/1" for _ in servers or []],
     )
-    found = finding("node-resolv", both(None, answers), ALLOWED)
+    result = finding("node-resolv", both(None, answers), ALLOWED)
 
-    assert (found.verdict, found.severity) == (verdict, severity)
+    assert (result.verdict, result.severity) == (verdict, severity)
 
 
 # ---------------------------------------------------------------- addresses that one rule blocks together
@@ -546,9 +550,9 @@ def test_public_addresses_of_several_owners_or_of_none_that_is_known_are_no_warn
 
 
 def test_default_public_addresses_are_no_warning():
-    found = findings("probe-internet", both(targets=Targets()))
+    results = findings("probe-internet", both(targets=Targets()))
 
-    assert [finding.verdict for finding in found] == [Verdict.PASS]
+    assert [finding.verdict for finding in results] == [Verdict.PASS]
 
 
 def test_a_pass_says_what_the_probe_does_not_see():
@@ -563,14 +567,14 @@ def test_a_pass_says_what_the_probe_does_not_see():
 
 def test_a_refusal_at_a_port_of_the_round_names_a_remedy_that_can_be_followed():
     answers = sealed(TARGETS, host_network=False)
-    asked = json.loads(TARGETS.questions("r1/job", host_network=False))["targets"]
+    rows = json.loads(TARGETS.questions("r1/job", host_network=False))["targets"]
     position = next(
         index
-        for index, (what, kind, _, port) in enumerate(asked)
-        if (what, kind) == ("public", "tcp") and port not in (*TARGETS.tcp_ports, 443)
+        for index, (purpose, kind, _, port) in enumerate(rows)
+        if (purpose, kind) == ("public", "tcp") and port not in (*TARGETS.tcp_ports, 443)
     )
     answers["targets"][position] = "e111/4"
-    found = finding("probe-internet", both(answers))
+    result = finding("probe-internet", both(answers))
 
-    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "RefusedBySomebody")
-    assert "Let the firewall drop" in found.remedy
+    assert (result.verdict, result.reason) == (Verdict.UNKNOWN, "RefusedBySomebody")
+    assert "Let the firewall drop" in result.remedy

@@ -252,9 +252,9 @@ def test_a_dns_question_asks_for_recursion():
     assert query[2:] == b"\x01\x00\0\x01\0\0\0\0\0\0\x01a\x07example\x03com\0\0\x01\0\x01"
 
 
-def message(asked: bytes, code: int, *records: bytes, authorities: int = 0) -> bytes:
-    head = asked[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, len(records) - authorities, authorities, 0)
-    return head + asked[12:] + b"".join(records)
+def message(question: bytes, code: int, *records: bytes, authorities: int = 0) -> bytes:
+    head = question[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, len(records) - authorities, authorities, 0)
+    return head + question[12:] + b"".join(records)
 
 
 def record(kind: int, content: bytes) -> bytes:
@@ -277,8 +277,8 @@ def test_an_address_behind_many_aliases_is_called(monkeypatch):
     address = record(dns.A, bytes([198, 51, 100, 7]))
     called = []
 
-    def answers_at_once(_server, _port, asked, _limit, read):
-        return read(message(asked, 0, *aliases, address))
+    def answers_at_once(_server, _port, question, _limit, read):
+        return read(message(question, 0, *aliases, address))
         yield
 
     def listens(address, *_call):

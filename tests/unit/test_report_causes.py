@@ -70,8 +70,8 @@ def test_machines_are_causes_of_their_own_and_keep_ids_apart_where_their_names_a
 
 
 def test_a_check_in_no_row_shares_a_cause_with_nothing_but_its_own_resource():
-    found = [fail("storage-public", "/a"), fail("storage-public", "/b"), fail("storage-copy-scope", "/a")]
-    assert [count for _, count in causes_and_counts(*found)] == [1, 1, 1]
+    failing = [fail("storage-public", "/a"), fail("storage-public", "/b"), fail("storage-copy-scope", "/a")]
+    assert [count for _, count in causes_and_counts(*failing)] == [1, 1, 1]
     assert causes_and_counts(fail("a-check-of-tomorrow", "/a")) == [("a-check-of-tomorrow//a", 1)]
 
 
@@ -111,8 +111,8 @@ def test_findings_that_lack_the_same_right_share_a_cause_and_other_rights_do_not
     def unread(check: str, right: str) -> Finding:
         return replace(fail(check, NODES), verdict=Verdict.UNKNOWN, reason="Forbidden", remedy=f"Grant {right}.")
 
-    found = causes_of([unread("subnet-nat-gateway", "a"), unread("peering-any", "a"), unread("vnra", "b")], PAGES)
-    assert sorted((cause.title, len(cause.findings)) for cause in found) == [("Grant a", 2), ("Grant b", 1)]
+    causes = causes_of([unread("subnet-nat-gateway", "a"), unread("peering-any", "a"), unread("vnra", "b")], PAGES)
+    assert sorted((cause.title, len(cause.findings)) for cause in causes) == [("Grant a", 2), ("Grant b", 1)]
 
 
 def test_the_order_in_which_findings_came_changes_nothing():
@@ -128,22 +128,24 @@ def test_the_order_in_which_findings_came_changes_nothing():
 def test_every_finding_is_told_once_and_what_is_fine_has_no_cause():
     report = a_failing_report()
     told_once = by_cause(report.findings, PAGES)
-    assert sorted(id(one) for one, _ in told_once) == sorted(id(one) for one in report.findings)
-    assert {cause is not None for one, cause in told_once if one.verdict in {Verdict.FAIL, Verdict.UNKNOWN}} == {True}
+    assert sorted(id(finding) for finding, _ in told_once) == sorted(id(finding) for finding in report.findings)
+    assert {
+        cause is not None for finding, cause in told_once if finding.verdict in {Verdict.FAIL, Verdict.UNKNOWN}
+    } == {True}
     assert causes_of(a_sealed_report().findings, PAGES) == ()
 
 
 def test_json_has_the_causes_and_a_large_attestation_leaves_them_out():
     shown = document(replace(a_failing_report(), findings=(SUM, *DEFAULT_OUTBOUND, *MACHINE)), PAGES)
-    assert [(one["id"], len(one["settles"]), one["awaits"]) for one in shown["causes"]] == [
+    assert [(cause["id"], len(cause["settles"]), cause["awaits"]) for cause in shown["causes"]] == [
         ("default-outbound", 3, ["machine/nic-dns"]),
         ("machine/nic-dns", 2, []),
     ]
     assert shown["causes"][0]["derived"] == [{"check": "aks-outbound-type", "resource": CLUSTER}]
     assert "causes" not in document(a_sealed_report(), PAGES)
-    whole = document(a_failing_report(), PAGES)
-    kept, _ = without_what_is_fine(whole)
-    assert kept.keys() == whole.keys() - {"causes"}
+    complete = document(a_failing_report(), PAGES)
+    reduced, _ = without_what_is_fine(complete)
+    assert reduced.keys() == complete.keys() - {"causes"}
 
 
 # ---------------------------------------------------------------------- what the titles say

@@ -44,7 +44,7 @@ FORMS: dict[str, Callable[[Report], str]] = {
 @pytest.mark.parametrize("form", FORMS)
 def test_who_ran_it_and_with_which_files(form: str) -> None:
     text = " ".join(FORMS[form](REPORT).split())
-    assert all(one in text for one in (RUN.by, RUN.policy, RUN.exceptions) if one)
+    assert all(label in text for label in (RUN.by, RUN.policy, RUN.exceptions) if label)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -55,17 +55,19 @@ def test_a_report_that_does_not_say_who_ran_it_names_no_file(form: str) -> None:
 
 def wanted() -> list[Told]:
     """Check and resource of each open finding, cause by cause."""
-    return [(one.check, one.resource) for one, cause in by_cause(REPORT.findings, pages()) if cause is not None]
+    return [
+        (finding.check, finding.resource) for finding, cause in by_cause(REPORT.findings, pages()) if cause is not None
+    ]
 
 
 def of_sarif() -> Iterator[Told]:
-    for one in json.loads(as_sarif(REPORT, pages()))["runs"][0]["results"]:
-        yield one["ruleId"], one["locations"][0]["logicalLocations"][0]["fullyQualifiedName"]
+    for result in json.loads(as_sarif(REPORT, pages()))["runs"][0]["results"]:
+        yield result["ruleId"], result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"]
 
 
 def of_openreports() -> Iterator[Told]:
-    for one in json.loads(as_openreports(REPORT, pages()))["results"]:
-        yield one["policy"], one["properties"].get("armId") or one["properties"]["resource"]
+    for result in json.loads(as_openreports(REPORT, pages()))["results"]:
+        yield result["policy"], result["properties"].get("armId") or result["properties"]["resource"]
 
 
 def of_csv() -> Iterator[Told]:
@@ -76,24 +78,24 @@ def of_csv() -> Iterator[Told]:
 @pytest.mark.parametrize("read", [of_sarif, of_openreports, of_csv])
 def test_lists_are_in_the_order_of_fixing(read: Callable[[], Iterable[Told]]) -> None:
     open_ = set(wanted())
-    assert [one for one in read() if one in open_] == wanted()
+    assert [key for key in read() if key in open_] == wanted()
 
 
 def test_json_has_the_causes_in_the_order_of_fixing_each_by_check_and_resource() -> None:
     document = json.loads(as_json(REPORT, pages()))["causes"]
     assert [cause["id"] for cause in document] == [cause.id for cause in causes_of(REPORT.findings, pages())]
     for cause in document:
-        settles = [(one["check"], one["resource"].lower()) for one in cause["settles"]]
+        settles = [(finding["check"], finding["resource"].lower()) for finding in cause["settles"]]
         assert settles == sorted(settles)
 
 
 def test_cases_of_a_suite_are_in_the_order_of_fixing() -> None:
     for suite in Xml.fromstring(as_junit(REPORT, pages())).iter("testsuite"):
-        found = [
+        keys = [
             (case.attrib["classname"].removeprefix("hermetic."), case.attrib["name"]) for case in suite.iter("testcase")
         ]
-        open_ = [one for one in found if one in set(wanted())]
-        assert open_ == [one for one in wanted() if one in set(open_)]
+        open_ = [key for key in keys if key in set(wanted())]
+        assert open_ == [key for key in wanted() if key in set(open_)]
 
 
 @pytest.mark.parametrize("form", ["sarif", "junit", "openreports", "oscal"])
@@ -105,9 +107,9 @@ def test_tools_are_told_the_cause_of_each_finding(form: str) -> None:
 
 
 def test_what_is_kept_of_a_report_that_is_too_large_is_the_worst_in_the_order_of_fixing() -> None:
-    plain = next(one for one in REPORT.findings if one.verdict is Verdict.PASS)
+    plain = next(row for row in REPORT.findings if row.verdict is Verdict.PASS)
     fine = tuple(replace(plain, resource=f"/subscriptions/{number}", message="m" * 16_000) for number in range(120))
     shown = json.loads(as_openreports(replace(REPORT, findings=(*fine, *REPORT.findings)), pages()))
-    kept = [(one["policy"], one["properties"].get("armId", "")) for one in shown["results"]]
-    assert shown["configuration"]["limits"]["maxResults"] == len(kept) < len(fine)
-    assert [one for one in kept if one in set(wanted())] == [one for one in wanted() if one[1].startswith("/")]
+    rows = [(row["policy"], row["properties"].get("armId", "")) for row in shown["results"]]
+    assert shown["configuration"]["limits"]["maxResults"] == len(rows) < len(fine)
+    assert [row for row in rows if row in set(wanted())] == [row for row in wanted() if row[1].startswith("/")]

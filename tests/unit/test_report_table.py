@@ -26,8 +26,8 @@ def test_the_first_words_are_the_verdict_and_why():
 
 
 def test_what_decides_comes_first_and_what_is_fine_last():
-    found = [line.text for line in lines(a_failing_report(), pages()) if line.tone is Tone.STRONG]
-    headings = [text for text in found if text.endswith(")") and not text.startswith(" ")]
+    strong_lines = [line.text for line in lines(a_failing_report(), pages()) if line.tone is Tone.STRONG]
+    headings = [text for text in strong_lines if text.endswith(")") and not text.startswith(" ")]
     assert headings == [
         "What to fix, in this order (6)",
         "1  Turn default outbound access off and replace addresses that were given (2)",
@@ -81,15 +81,15 @@ def test_the_order_of_fixing_says_what_each_fix_settles():
 
 def test_names_are_short_unless_asked_for_whole():
     assert NODES not in as_table(a_failing_report(), pages()).replace(f"--ids {NODES}", "")
-    whole = as_table(a_failing_report(), pages(), wide=True)
-    assert f"          {NODES}\n" in whole
-    assert CLUSTER in whole
+    table = as_table(a_failing_report(), pages(), wide=True)
+    assert f"          {NODES}\n" in table
+    assert CLUSTER in table
 
 
 def test_wide_shows_every_request_and_its_digest():
     shown = as_table(a_failing_report(), pages(), wide=True)
     for finding in a_failing_report().findings:
-        assert all(seen.request in shown and (seen.sha256 or "403") in shown for seen in finding.evidence)
+        assert all(exchange.request in shown and (exchange.sha256 or "403") in shown for exchange in finding.evidence)
 
 
 def test_an_exception_shows_who_answers_for_it():
@@ -132,16 +132,19 @@ def test_a_check_without_a_page_is_told_all_the_same():
 
 
 def test_an_answer_that_many_checks_lack_is_explained_once():
-    words, remedy = "capacity 5, and 2 instances are listed", "Audit again when Azure lists every machine of the set."
+    message, remedy = "capacity 5, and 2 instances are listed", "Audit again when Azure lists every machine of the set."
     unread = [
         replace(
-            Finding(check, resource, Verdict.UNKNOWN, Severity.HIGH), reason="Unreadable", message=words, remedy=remedy
+            Finding(check, resource, Verdict.UNKNOWN, Severity.HIGH),
+            reason="Unreadable",
+            message=message,
+            remedy=remedy,
         )
         for check, resource in (("nic-public-ip", NODES), ("nsg-missing", NODES), ("vm-pivot", CLUSTER))
     ]
-    other = replace(unread[0], check="vnra", message=f"{words}; and this is of its own")
+    other = replace(unread[0], check="vnra", message=f"{message}; and this is of its own")
     shown = as_table(replace(a_sealed_report(), findings=(*unread, other)), pages(), width=120)
-    assert shown.count(words) == 2
+    assert shown.count(message) == 2
     assert "and this is of its own" in shown
     assert shown.count("remedy:") == 1
 

@@ -111,9 +111,9 @@ def test_elsewhere_the_part_of_ci_is_not_the_sample() -> None:
 
 
 def test_parts_of_one_enumeration_are_added_up() -> None:
-    told = lines([("plants", 2, 10), ("plants", 3, 11), ("seeds", 1, 5)], "cafe")
-    assert told[:2] == ["plants: sample of 5 of 21", "seeds: sample of 1 of 5"]
-    assert "--replay cafe" in told[2]
+    printed = lines([("plants", 2, 10), ("plants", 3, 11), ("seeds", 1, 5)], "cafe")
+    assert printed[:2] == ["plants: sample of 5 of 21", "seeds: sample of 1 of 5"]
+    assert "--replay cafe" in printed[2]
     assert lines([], "cafe") == []
 
 

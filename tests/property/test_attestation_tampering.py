@@ -86,14 +86,14 @@ def test_every_tampering_of_a_signed_attestation_is_refused(part: int, chance: R
         a_report(a_finding("Fail"), verdict="Fail"),
     ]
     envelopes = tuple(signed(key, report) for key in (ed25519, p256) for report in reports)
-    assert [outcome(each.as_bytes(), trusted)[1] for each in envelopes] == ["accepted"] * len(envelopes)
-    genuine = [every_field(each.as_bytes()) for each in envelopes]
+    assert [outcome(envelope.as_bytes(), trusted)[1] for envelope in envelopes] == ["accepted"] * len(envelopes)
+    genuine = [every_field(envelope.as_bytes()) for envelope in envelopes]
     stranger = an_ed25519_key(seed=9)
     counts: Counter[str] = Counter()
     tampered = harmless = 0
     cases = range(part, TAMPERINGS, PARTS)
-    wanted = len(sample.of("tamperings of an attestation", cases, SAMPLE // PARTS, in_ci=SAMPLE_IN_CI // PARTS))
-    while tampered < wanted:
+    count = len(sample.of("tamperings of an attestation", cases, SAMPLE // PARTS, in_ci=SAMPLE_IN_CI // PARTS))
+    while tampered < count:
         tamperer = TAMPERERS[tampered % len(TAMPERERS)]
         content = tamperer(Target(chance.choice(envelopes), envelopes, stranger, chance))
         accepted, word = outcome(content, trusted)
@@ -105,11 +105,11 @@ def test_every_tampering_of_a_signed_attestation_is_refused(part: int, chance: R
         counts[word] += 1
     say(f"{tampered} tamperings refused, {harmless} edits that changed nothing: {dict(counts.most_common())}")
     assert counts.keys() <= {*EnvelopeFault, *Refusal}
-    assert harmless < wanted // 10
+    assert harmless < count // 10
 
 
 def in_order(envelopes: list[Envelope]) -> list[tuple[str, Envelope]]:
-    return [(f"{place}.json", envelope) for place, envelope in enumerate(envelopes)]
+    return [(f"{number}.json", envelope) for number, envelope in enumerate(envelopes)]
 
 
 def test_every_change_within_a_chain_is_found(chance: Random) -> None:
@@ -120,27 +120,29 @@ def test_every_change_within_a_chain_is_found(chance: Random) -> None:
         chain = a_chain(length, key)
         head = chain[-1].digest
         assert verify_chain(in_order(chain), trusted, head=head).intact
-        others = [*a_chain(length, key, every=timedelta(hours=5)), *a_chain(length, stranger), *chain]
+        foreign = [*a_chain(length, key, every=timedelta(hours=5)), *a_chain(length, stranger), *chain]
         for _ in range(60):
-            changed = a_changed_chain(chain, others, chance)
-            assert not verify_chain(in_order(changed), trusted, head=head).intact, [each.digest for each in changed]
+            changed = a_changed_chain(chain, foreign, chance)
+            assert not verify_chain(in_order(changed), trusted, head=head).intact, [
+                envelope.digest for envelope in changed
+            ]
 
 
-def a_changed_chain(chain: list[Envelope], others: list[Envelope], random: Random) -> list[Envelope]:
+def a_changed_chain(chain: list[Envelope], foreign: list[Envelope], random: Random) -> list[Envelope]:
     changed = list(chain)
-    place = random.randrange(len(chain))
+    position = random.randrange(len(chain))
     match random.randrange(5):
         case 0:
-            changed[place] = a_turned_bit(chain[place], random)
+            changed[position] = a_turned_bit(chain[position], random)
         case 1:
-            del changed[place]
+            del changed[position]
         case 2:
-            changed.insert(place, random.choice(others))
+            changed.insert(position, random.choice(foreign))
         case 3 if len(chain) > 1:
-            other = random.choice([each for each in range(len(chain)) if each != place])
-            changed[place], changed[other] = changed[other], changed[place]
+            other = random.choice([index for index in range(len(chain)) if index != position])
+            changed[position], changed[other] = changed[other], changed[position]
         case _:
-            changed = changed[:place]
+            changed = changed[:position]
     return changed
 
 

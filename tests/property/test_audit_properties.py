@@ -41,11 +41,11 @@ spaces = st.lists(prefixes, max_size=5).map(lambda texts: space(networks(texts))
 
 
 @given(spaces, spaces)
-def test_a_set_is_what_is_left_and_what_was_taken(whole, taken):
-    left, shared = without(whole, taken), overlap(whole, taken)
-    assert union((*left, *shared)) == whole
-    assert overlap(left, taken) == ()
-    assert overlap(whole, taken) == overlap(taken, whole)
+def test_a_set_is_what_is_left_and_what_was_taken(full, removed):
+    left, shared = without(full, removed), overlap(full, removed)
+    assert union((*left, *shared)) == full
+    assert overlap(left, removed) == ()
+    assert overlap(full, removed) == overlap(removed, full)
 
 
 # ---------------------------------------------------------------- rules
@@ -105,10 +105,10 @@ def test_widening_a_deny_never_lets_more_out(chosen, data):
 
 
 @given(rule_lists, rules)
-def test_one_more_deny_never_lets_more_out_and_one_more_allow_never_less(chosen, one):
-    if one["number"] not in {other["number"] for other in chosen}:
-        more = let_out([*chosen, one])
-        assert is_within(more, let_out(chosen)) if one["access"] == "Deny" else is_within(let_out(chosen), more)
+def test_one_more_deny_never_lets_more_out_and_one_more_allow_never_less(chosen, rule):
+    if rule["number"] not in {other["number"] for other in chosen}:
+        more = let_out([*chosen, rule])
+        assert is_within(more, let_out(chosen)) if rule["access"] == "Deny" else is_within(let_out(chosen), more)
 
 
 @given(rule_lists, st.randoms())
@@ -221,7 +221,7 @@ ODD = (7, "tomorrow", {"id": 3}, [3], [[]])
 
 
 @given(SEEDS, st.integers(0, 2**32 - 1).map(random.Random), st.sampled_from(ODD))
-def test_a_field_of_the_wrong_type_makes_nothing_look_cleaner(seed, chance, odd):
+def test_a_field_of_the_wrong_type_makes_nothing_look_cleaner(seed, chance, wrong_value):
     answers, _, _ = seen(seed)
     question = chance.choice(
         sorted((question for question in answers if answers[question].bodies), key=lambda question: question.key)
@@ -229,7 +229,7 @@ def test_a_field_of_the_wrong_type_makes_nothing_look_cleaner(seed, chance, odd)
     bodies = answers[question].bodies
     number = chance.randrange(len(bodies))
     path = chance.choice(list(_fields(bodies[number].value)))
-    after = judged_with(seed, {question: _damaged(answers[question], number, path, odd)})
+    after = judged_with(seed, {question: _damaged(answers[question], number, path, wrong_value)})
     assert looks_cleaner(whole(seed), after) == []
 
 
@@ -258,20 +258,20 @@ def test_no_field_of_the_wrong_type_makes_anything_look_cleaner(seed: int, named
     assert cleaner == []
 
 
-def _odd(value: Any, path: tuple[Any, ...], place: int) -> Iterator[Any]:
+def _odd(value: Any, path: tuple[Any, ...], turn: int) -> Iterator[Any]:
     """One of the odd values by turns, and for an object one that has none of its fields."""
-    yield ODD[place % len(ODD)]
+    yield ODD[turn % len(ODD)]
     for step in path:
         value = value[step]
     if isinstance(value, dict):
         yield {"tomorrow": 1}
 
 
-def _damaged(answer: Answer, number: int, path: tuple[Any, ...], odd: Any) -> Answer:
+def _damaged(answer: Answer, number: int, path: tuple[Any, ...], wrong_value: Any) -> Answer:
     """With the field of one body replaced."""
     bodies = list(answer.bodies)
     value = copy.deepcopy(dict(bodies[number].value))
-    _put(value, path, odd)
+    _put(value, path, wrong_value)
     bodies[number] = Body(value, bodies[number].evidence)
     return Answer(tuple(bodies), answer.evidence, answer.problem)
 
@@ -283,10 +283,10 @@ def _fields(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
         yield from _fields(inner, (*above, step))
 
 
-def _put(value: Any, path: tuple[Any, ...], odd: Any) -> None:
+def _put(value: Any, path: tuple[Any, ...], wrong_value: Any) -> None:
     for step in path[:-1]:
         value = value[step]
-    value[path[-1]] = odd
+    value[path[-1]] = wrong_value
 
 
 @LONG

@@ -45,18 +45,18 @@ class Tally:
     missed: list[str] = field(default_factory=list)
     alarms: list[str] = field(default_factory=list)
 
-    def take(self, one: Topology, findings: tuple[Finding, ...]) -> None:
+    def take(self, chosen: Topology, findings: tuple[Finding, ...]) -> None:
         """Hold the findings of one estate against what was planted there."""
         fails, doubts = findings_with(findings, Verdict.FAIL), findings_with(findings, Verdict.UNKNOWN)
         self.topologies += 1
-        self.planted += len(one.expected)
-        self.planted_behind_a_firewall += len(one.expected) if one.estate.profile == FILTERED else 0
-        self.missed += [f"{one.name}: {wanted}" for wanted in one.missed(fails, doubts)]
-        self.alarms += [f"{one.name}: {found}" for found in one.false_alarms(fails) if found[2] in DECIDES]
-        if one.is_sealed:
+        self.planted += len(chosen.expected)
+        self.planted_behind_a_firewall += len(chosen.expected) if chosen.estate.profile == FILTERED else 0
+        self.missed += [f"{chosen.name}: {path}" for path in chosen.missed(fails, doubts)]
+        self.alarms += [f"{chosen.name}: {alarm}" for alarm in chosen.false_alarms(fails) if alarm[2] in DECIDES]
+        if chosen.is_sealed:
             self.sealed += 1
             undecided = [f for f in findings if f.verdict is Verdict.UNKNOWN and f.severity.decides]
-            self.alarms += [f"{one.name}: {f.check} on {f.resource}: {f.message}" for f in undecided]
+            self.alarms += [f"{chosen.name}: {f.check} on {f.resource}: {f.message}" for f in undecided]
 
     def hold(self, record_property: Callable[[str, object], None]) -> None:
         """Nothing was missed and nothing is a false alarm; the figures go into the summary of the run."""
@@ -80,17 +80,17 @@ def questions_of(layout: str) -> tuple[Question, ...]:
     return tuple(answers_of(estate_of(layout)))
 
 
-def collected(one: Topology, discovery: How) -> tuple[Finding, ...]:
+def collected(chosen: Topology, discovery: How) -> tuple[Finding, ...]:
     """The findings of the whole way but for the socket."""
-    return asyncio.run(audited(one.estate, discovery))
+    return asyncio.run(audited(chosen.estate, discovery))
 
 
-def seen(one: Topology) -> tuple[Finding, ...]:
+def seen(chosen: Topology) -> tuple[Finding, ...]:
     """The findings by what the stand-in answers, without HTTP; every tenth seed must have the same the whole way."""
-    found = judged(one.estate, questions_of(one.layout))
-    if one.seed % WHOLE_WAY == 0:
-        assert claims(collected(one, "graph")) == claims(found), one.name
-    return found
+    findings = judged(chosen.estate, questions_of(chosen.layout))
+    if chosen.seed % WHOLE_WAY == 0:
+        assert claims(collected(chosen, "graph")) == claims(findings), chosen.name
+    return findings
 
 
 def claims(findings: tuple[Finding, ...]) -> list[tuple[str, ...]]:
@@ -106,8 +106,8 @@ def test_what_is_planted_is_found_and_nothing_else(
 ) -> None:
     tally = Tally()
     seeds = sample.of("seeds of topologies", range(first, first + CHUNK), SAMPLE, in_ci=SAMPLE_IN_CI)
-    for one in map(topology, seeds):
-        tally.take(one, seen(one))
+    for chosen in map(topology, seeds):
+        tally.take(chosen, seen(chosen))
     tally.hold(record_property)
 
 
@@ -117,6 +117,6 @@ def test_every_plant_alone_is_found(share: int, sample: Sample, record_property:
     tally = Tally()
     plants = list(last_layouts().items())[share::SHARES]
     for name, layout in sample.of("plants alone", plants, SAMPLE_OF_PLANTS, in_ci=SAMPLE_OF_PLANTS_IN_CI):
-        one = alone(name, layout)
-        tally.take(one, collected(one, "list"))
+        chosen = alone(name, layout)
+        tally.take(chosen, collected(chosen, "list"))
     tally.hold(record_property)

@@ -56,16 +56,16 @@ WRONG = {Verdict.FAIL, Verdict.UNKNOWN}
 def decisions(estate: TextbookEstate) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """For each entry that a person had to write, policy and exceptions without it."""
     policy, exceptions = estate.policy_file, estate.exceptions_file
-    found = []
+    reduced = []
     for key, value in policy.items():
         for number in range(len(value) if isinstance(value, list) else 1):
-            rest = [one for other, one in enumerate(value) if other != number] if isinstance(value, list) else None
-            kept = {other: entry for other, entry in policy.items() if other != key}
-            found.append(({**kept, **({key: rest} if rest else {})}, exceptions))
+            other_values = [*value[:number], *value[number + 1 :]] if isinstance(value, list) else None
+            other_entries = {other: entry for other, entry in policy.items() if other != key}
+            reduced.append(({**other_entries, **({key: other_values} if other_values else {})}, exceptions))
     for number in range(len(exceptions["exceptions"])):
-        rest = [exception for other, exception in enumerate(exceptions["exceptions"]) if other != number]
-        found.append((policy, {"exceptions": rest}))
-    return found
+        other_values = [exception for other, exception in enumerate(exceptions["exceptions"]) if other != number]
+        reduced.append((policy, {"exceptions": other_values}))
+    return reduced
 
 
 def wrong(report: Report) -> list[str]:
@@ -73,7 +73,10 @@ def wrong(report: Report) -> list[str]:
     matching_findings = [
         finding for finding in report.findings if finding.verdict in WRONG and finding.severity.decides
     ]
-    return [f"{one.verdict.value} {one.check} {one.resource}: {one.message}" for one in matching_findings]
+    return [
+        f"{finding.verdict.value} {finding.check} {finding.resource}: {finding.message}"
+        for finding in matching_findings
+    ]
 
 
 @pytest.mark.parametrize("name", TEXTBOOK)
@@ -92,7 +95,7 @@ def test_what_a_team_decides_is_little_and_nothing_critical(name: str, record_pr
     record_property(f"decisions by hand: {name}", count)
     assert count <= MOST_DECISIONS
     excepted = [finding for finding in as_written(name).findings if finding.verdict is Verdict.EXCEPTED]
-    assert {one.check for one in excepted if one.severity is Severity.CRITICAL} == set()
+    assert {finding.check for finding in excepted if finding.severity is Severity.CRITICAL} == set()
 
 
 @pytest.mark.parametrize("change", [lambda spec: spec["providerID"] + "9", lambda _spec: None], ids=["other", "none"])
@@ -102,10 +105,10 @@ def test_a_node_whose_machine_no_list_of_azure_shows_is_a_doubt(change: Callable
     joined["metadata"]["name"] = "joined"
     joined["spec"]["providerID"] = change(joined["spec"])
     report = audited(estate, manifests=[*estate.manifests, joined])
-    assert "Unknown k8s-node-machine v1/Node joined" in [one.split(":")[0] for one in wrong(report)], name
+    assert "Unknown k8s-node-machine v1/Node joined" in [line.split(":")[0] for line in wrong(report)], name
 
 
-EVERY_DECISION = [(name, number) for name, one in TEXTBOOK.items() for number in range(len(decisions(one)))]
+EVERY_DECISION = [(name, number) for name, estate in TEXTBOOK.items() for number in range(len(decisions(estate)))]
 
 
 @pytest.mark.sampled(6)
@@ -139,8 +142,8 @@ def test_what_is_planted_in_azure_is_found(name: str, share: int, sample: Sample
     estate = TEXTBOOK[name]
     bare, base = estate.azure, base_of(name)
     before = accepted(base.findings(bare), estate)
-    known = [one for one in before if was_open(one)]
-    doubts = [key_of(one) for one in before if is_doubt(one)]
+    open_before = [finding for finding in before if was_open(finding)]
+    doubts = [key_of(finding) for finding in before if is_doubt(finding)]
     fitting = [plant for _, plant in sorted(PLANTS.items()) if plant.fits(bare)]
     missed, planted = [], 0
     plants = fitting[share::SHARES]
@@ -148,7 +151,9 @@ def test_what_is_planted_in_azure_is_found(name: str, share: int, sample: Sample
     for number, plant in enumerate(tried):
         stood_in = bare.copy()
         # what is open there already, and accepted, cannot be opened
-        expected = [one for one in plant.into(stood_in) if not any(one.is_met_by(*key_of(other)) for other in known)]
+        expected = [
+            path for path in plant.into(stood_in) if not any(path.is_met_by(*key_of(other)) for other in open_before)
+        ]
         if not can_be(stood_in):
             continue
         planted += len(expected)
@@ -156,10 +161,11 @@ def test_what_is_planted_in_azure_is_found(name: str, share: int, sample: Sample
         if number % ANEW == 0:
             assert findings == base.findings_anew(stood_in), plant.name
         after = accepted(findings, estate)
-        found = [key_of(one) for one in after if one.verdict is Verdict.FAIL]
+        keys = [key_of(finding) for finding in after if finding.verdict is Verdict.FAIL]
         if plant.name in DOUBTFUL.get(name, ()):
-            found = [key_of(one) for one in after if one.verdict is Verdict.UNKNOWN and key_of(one) not in doubts]
-        missed += [f"{plant.name}: {one}" for one in expected if not any(one.is_met_by(*fail) for fail in found)]
+            unknown = [key_of(finding) for finding in after if finding.verdict is Verdict.UNKNOWN]
+            keys = [key for key in unknown if key not in doubts]
+        missed += [f"{plant.name}: {path}" for path in expected if not any(path.is_met_by(*fail) for fail in keys)]
     record_property("plants on textbook estates", planted)
     record_property("plants found on textbook estates", planted - len(missed))
     assert planted > 0
@@ -167,7 +173,7 @@ def test_what_is_planted_in_azure_is_found(name: str, share: int, sample: Sample
 
 
 @pytest.mark.parametrize(
-    ("name", "plant"), [(name, plant) for name, each in DOUBTFUL.items() for plant in sorted(each)]
+    ("name", "plant"), [(name, plant) for name, plants in DOUBTFUL.items() for plant in sorted(plants)]
 )
 def test_what_lockdown_hides_is_a_doubt_that_no_exception_covers(name: str, plant: str) -> None:
     estate = TEXTBOOK[name]
@@ -175,9 +181,9 @@ def test_what_lockdown_hides_is_a_doubt_that_no_exception_covers(name: str, plan
     expected = PLANTS[plant].into(stood_in)
     report = audited(estate, arm=stood_in)
     doubts = [finding for finding in report.findings if finding.verdict is Verdict.UNKNOWN]
-    assert [one for one in expected if not any(one.is_met_by(*key_of(doubt)) for doubt in doubts)] == []
+    assert [path for path in expected if not any(path.is_met_by(*key_of(doubt)) for doubt in doubts)] == []
     # what is medium decides no verdict, sealed or not; what is high or critical does
-    decides = {one.severity for one in expected} & {"high", "critical"}
+    decides = {path.severity for path in expected} & {"high", "critical"}
     assert (report.verdict is Verdict.PASS) is not bool(decides)
 
 
@@ -186,8 +192,8 @@ def test_what_lockdown_hides_is_a_doubt_that_no_exception_covers(name: str, plan
 def test_what_is_planted_in_the_cluster_is_found(name: str, sample: Sample, record_property: Recorded) -> None:
     estate = TEXTBOOK[name]
     policy, bare = policy_of(estate, estate.azure), estate.manifests
-    asked = answers(bare)
-    before = AuditEstate(CLUSTER, ("kube",), asked)
+    bare_answers = answers(bare)
+    before = AuditEstate(CLUSTER, ("kube",), bare_answers)
     every_check(before, policy)  # so that what stays is read once
     missed, planted = [], 0
     plants = list(KUBERNETES_PLANTS.values())
@@ -196,12 +202,14 @@ def test_what_is_planted_in_the_cluster_is_found(name: str, sample: Sample, reco
         manifests = copy.deepcopy(bare)
         expected = plant.into(manifests)
         planted += 1
-        changed = {one: answer for one, answer in answers(manifests).items() if answer != asked[one]}
+        changed = {
+            question: answer for question, answer in answers(manifests).items() if answer != bare_answers[question]
+        }
         assert changed, plant.name
-        found = accepted(findings_of(check_of(plant.check), before.with_answers(changed), policy), estate)
-        wanted = (expected.check, expected.resource, expected.severity, expected.verdict)
-        if not any((*key_of(one), one.verdict.value) == wanted for one in found):
-            missed.append(f"{plant.name}: {wanted}")
+        results = accepted(findings_of(check_of(plant.check), before.with_answers(changed), policy), estate)
+        expected_key = (expected.check, expected.resource, expected.severity, expected.verdict)
+        if not any((*key_of(finding), finding.verdict.value) == expected_key for finding in results):
+            missed.append(f"{plant.name}: {expected_key}")
     record_property("plants on textbook estates", planted)
     record_property("plants found on textbook estates", planted - len(missed))
     assert missed == []

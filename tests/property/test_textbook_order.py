@@ -35,28 +35,37 @@ def seen(name: str, planted: bool) -> tuple[Mapping[Question, Answer], Policy, s
     for plant in PLANTS.values() if planted else ():
         plant.into(manifests)
     policy = Policy.model_validate({**estate.policy_file, "profile": arm.profile})
-    found = answers_of(arm)
+    answers = answers_of(arm)
     api_server = ApiServer(manifests)
-    while wanted := _wanted(arm.cluster, found, policy):
-        found |= asyncio.run(api_server.answers([one for one in wanted if one.source == "kube"]))
-        found |= {one: answered(arm, one) for one in wanted if one.source == "azure"}
-    return found, policy, arm.cluster
+    while questions := _wanted(arm.cluster, answers, policy):
+        answers |= asyncio.run(api_server.answers([question for question in questions if question.source == "kube"]))
+        answers |= {question: answered(arm, question) for question in questions if question.source == "azure"}
+    return answers, policy, arm.cluster
 
 
-def _wanted(cluster: str, found: Mapping[Question, Answer], policy: Policy) -> list[Question]:
-    estate = Estate(cluster, ("azure", "kube"), found)
+def _wanted(cluster: str, answers: Mapping[Question, Answer], policy: Policy) -> list[Question]:
+    estate = Estate(cluster, ("azure", "kube"), answers)
     evaluate(estate, policy)
     return list(estate.wanted.values())
 
 
 def findings(answers: Mapping[Question, Answer], policy: Policy, cluster: str) -> list[Said]:
     """Every finding, in the order in which it is reported."""
-    return [fields_of(one) for one in evaluate(Estate(cluster, ("azure", "kube"), answers), policy)]
+    return [fields_of(finding) for finding in evaluate(Estate(cluster, ("azure", "kube"), answers), policy)]
 
 
-def fields_of(one: Finding) -> Said:
-    fields = (one.check, one.resource, one.verdict, one.severity, one.reason, one.message, one.remedy, one.masked)
-    return (*fields, one.path_texts, sorted(each.request for each in one.evidence))
+def fields_of(finding: Finding) -> Said:
+    fields = (
+        finding.check,
+        finding.resource,
+        finding.verdict,
+        finding.severity,
+        finding.reason,
+        finding.message,
+        finding.remedy,
+        finding.masked,
+    )
+    return (*fields, finding.path_texts, sorted(exchange.request for exchange in finding.evidence))
 
 
 @cache

@@ -3,8 +3,9 @@
 A mutant is one small change of the product (bench/mutations.py) in what decides: the search for egress paths, the
 plan of a deployment, the evaluation of checks. A run of all layers under coverage records which tests reach each line.
 Then each mutant is run against the tests of each layer that reach its line, at most `--tests` of a layer, drawn by the
-seed. A layer finds a mutant if one of its tests fails or exceeds its time limit. Mutants run in copies of the checkout,
-without the tests that fail there before a mutant is planted.
+seed. A layer finds a mutant if one of its tests fails or exceeds its time limit; HERMETIC_TEST_PATIENCE=6 makes these
+limits six times as long, for a busy machine. Mutants run in copies of the checkout, without the tests that fail there
+before a mutant is planted.
 
 The result goes to bench/results/mutants.json and to docs/figures.md. A mutant that no layer finds is listed: either a
 test is missing, or the change makes no difference.
@@ -23,6 +24,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -35,6 +37,7 @@ from bench import results
 from bench.machine import load_average
 from bench.mutations import Mutant, mutants_of
 from bench.report import write_page
+from testbed.processes import PATIENCE_VARIABLE
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PRODUCT = Path("operator/hermetic")
@@ -58,7 +61,10 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "controller": ("tests/controller/test_*.py",),
 }
 WORKERS = 2
-SECONDS_OF_A_TEST, SECONDS_OF_A_MUTANT = 60, 600
+MOST_FILES_AT_ONCE = 60
+"""Of a layer under coverage: several runs of its files take turns with those of other layers."""
+PATIENCE = float(os.environ.get(PATIENCE_VARIABLE, "1"))
+SECONDS_OF_A_TEST, SECONDS_OF_A_MUTANT = 60 * PATIENCE, 600 * PATIENCE
 Covering = Mapping[str, list[str]]
 """Ids of tests by layer."""
 
@@ -110,24 +116,35 @@ def record_coverage(folder: Path, layers: Sequence[str], seed: int) -> dict[str,
     paths = (REPOSITORY / path for group in TARGETS.values() for path in group)
     include = ",".join(str(path if path.suffix else path / "*") for path in paths)
 
-    def record(layer: str) -> CoverageData:
-        data = folder / f"{layer.replace(' ', '-')}.coverage"
+    def record(run: tuple[str, int, list[str]]) -> CoverageData:
+        layer, number, files = run
+        data = folder / f"{layer.replace(' ', '-')}-{number}.coverage"
         command = [
             sys.executable, "-m", "coverage", "run", f"--data-file={data}", f"--include={include}",
             "-m", "pytest", "-q", "-n", "0", "-p", "bench.mutants_plugin", "-p", "no:cacheprovider",
-            "--replay", str(seed), *layer_files()[layer],
+            "--replay", str(seed), *files,
         ]  # fmt: skip
         started = time.monotonic()
         done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise SystemExit(f"the tests must pass before mistakes are planted: {layer}\n{done.stdout[-3000:]}")
-        _print_step(f"coverage of {layer}: {time.monotonic() - started:.0f} s")
+        _print_step(f"coverage of {layer}, {len(files)} files: {time.monotonic() - started:.0f} s")
         recorded = CoverageData(str(data))
         recorded.read()
         return recorded
 
+    runs = [(layer, number, files) for layer in layers for number, files in enumerate(parts_of(layer_files()[layer]))]
+    merged = {layer: CoverageData(str(folder / f"{layer.replace(' ', '-')}.coverage")) for layer in layers}
     with ThreadPoolExecutor(WORKERS) as pool:
-        return dict(zip(layers, pool.map(record, layers), strict=True))
+        for (layer, _, _), recorded in zip(runs, pool.map(record, runs), strict=True):
+            merged[layer].update(recorded)
+    return merged
+
+
+def parts_of(files: list[str]) -> list[list[str]]:
+    """The files in groups of at most `MOST_FILES_AT_ONCE`, each with files from all over the list."""
+    count = -(-len(files) // MOST_FILES_AT_ONCE)
+    return [files[number::count] for number in range(count)]
 
 
 def covering_tests(coverage: Mapping[str, CoverageData], mutant: Mutant, limit: int, seed: int) -> dict[str, list[str]]:
@@ -210,15 +227,15 @@ def copy_checkout(target: Path) -> Path:
     return target
 
 
-def figures_of(outcomes: list[Outcome]) -> dict[str, Any]:
+def figures_of(outcomes: list[Outcome], layers: Sequence[str] = tuple(LAYERS)) -> dict[str, Any]:
     """The scores: of each layer how many mutants it reaches and finds, how many no other finds; what nothing finds."""
-    layers = {
+    scores = {
         layer: {
             "reached": sum(layer in outcome.reaching for outcome in outcomes),
             "found": sum(layer in outcome.finding for outcome in outcomes),
             "onlyHere": sum(outcome.finding == (layer,) for outcome in outcomes),
         }
-        for layer in LAYERS
+        for layer in layers
     }
     groups = {
         group: {
@@ -232,7 +249,7 @@ def figures_of(outcomes: list[Outcome]) -> dict[str, Any]:
          "reached": bool(outcome.reaching)}
         for outcome in outcomes if not outcome.finding
     ]  # fmt: skip
-    return {"layers": layers, "groups": groups, "survivors": survivors}
+    return {"layers": scores, "groups": groups, "survivors": survivors}
 
 
 def measure(count: int, seed: int, limit: int, layers: Sequence[str] = tuple(LAYERS)) -> dict[str, Any]:
@@ -258,8 +275,11 @@ def measure(count: int, seed: int, limit: int, layers: Sequence[str] = tuple(LAY
         with ThreadPoolExecutor(WORKERS) as pool:
             outcomes = [outcome for part in pool.map(run, range(WORKERS)) for outcome in part]
     seconds = {"coverage": round(recorded - started), "mutants": round(time.monotonic() - recorded)}
-    settings = {"count": len(drawn), "seed": seed, "testsOfALayer": limit, "testsLeftOut": len(left_out)}
-    return {**settings, "seconds": seconds, **figures_of(outcomes)}
+    settings = {
+        "date": datetime.now(UTC).date().isoformat(), "count": len(drawn), "seed": seed, "testsOfALayer": limit,
+        "testsLeftOut": len(left_out), "layersLeftOut": [layer for layer in LAYERS if layer not in layers],
+    }  # fmt: skip
+    return {**settings, "seconds": seconds, **figures_of(outcomes, layers)}
 
 
 def _outcome(checkout: Path, drawn: tuple[str, Mutant], covering: Covering, seed: int) -> Outcome:
@@ -281,11 +301,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--count", type=int, default=100, help="mutants to draw (default: 100)")
     parser.add_argument("--seed", type=int, default=1, help="of mutants and of the tests' own samples (default: 1)")
     parser.add_argument("--tests", type=int, default=8, help="tests of a layer for one mutant, at most (default: 8)")
-    parser.add_argument("--layer", action="append", choices=LAYERS, help="try this layer alone, and write no result")
+    parser.add_argument(
+        "--layer", action="append", choices=LAYERS, help="try this layer alone, and without --save write no result"
+    )
+    parser.add_argument("--save", action="store_true", help="write the result of the layers that --layer names")
     options = parser.parse_args(arguments)
     load = load_average()
     figures = measure(options.count, options.seed, options.tests, options.layer or tuple(LAYERS))
-    if options.layer:
+    if options.layer and not options.save:
         print(json.dumps(figures, indent=2))
         return 0
     print(results.save("mutants", figures, load))

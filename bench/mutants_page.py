@@ -16,10 +16,12 @@ def section() -> Iterator[str]:
     figures = result["figures"]
     yield "## Seeded mistakes that tests find\n"
     yield (
-        f"`make mutants` drew {figures['count']} small changes of decisions (seed {figures['seed']}) and ran each "
-        f"against at most {figures['testsOfALayer']} tests of each layer that reach its line. A mistake that no test "
-        "finds either lacks a test or makes no difference; `bench/results/mutants.json` lists them.\n"
+        f"`make mutants` drew {figures['count']} small changes of decisions on {figures['date']} (seed "
+        f"{figures['seed']}) and ran each against at most {figures['testsOfALayer']} tests of each layer that reach "
+        "its line. A mistake that no test finds either lacks a test or makes no difference; `bench/results/mutants.json` lists them.\n"
     )
+    if left_out := figures["layersLeftOut"]:
+        yield f"This run left out these layers: {', '.join(left_out)}.\n"
     rows = [
         (
             layer,

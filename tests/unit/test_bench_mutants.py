@@ -10,6 +10,7 @@ import pytest
 
 from bench.mutants import (
     LAYERS,
+    MOST_FILES_AT_ONCE,
     REPOSITORY,
     TARGETS,
     Outcome,
@@ -17,6 +18,7 @@ from bench.mutants import (
     failing_tests,
     figures_of,
     layer_files,
+    parts_of,
     run_mutant,
     without_tests,
 )
@@ -96,13 +98,23 @@ def test_scores_count_what_is_reached_found_and_found_by_one_layer_alone() -> No
         Outcome("plan", mutant, ("unit",), ()),
         Outcome("plan", mutant, (), ()),
     ]
-    figures = figures_of(outcomes)
+    figures = figures_of(outcomes, ("unit", "golden"))
+    assert figures["layers"].keys() == {"unit", "golden"}
     assert figures["layers"]["unit"] == {"reached": 3, "found": 2, "onlyHere": 1}
     assert figures["layers"]["golden"] == {"reached": 2, "found": 1, "onlyHere": 0}
     assert figures["groups"]["egress"] == {"mutants": 2, "found": 2}
     assert figures["groups"]["plan"] == {"mutants": 2, "found": 0}
     survivor = {"file": "a.py", "line": 3, "change": "changed"}
     assert figures["survivors"] == [{**survivor, "reached": True}, {**survivor, "reached": False}]
+
+
+def test_part_of_a_layer_has_files_from_all_over_the_list() -> None:
+    files = [f"test_{number:03}.py" for number in range(2 * MOST_FILES_AT_ONCE + 1)]
+    parts = parts_of(files)
+    assert len(parts) == 3
+    assert sorted(file for part in parts for file in part) == files
+    assert parts[1][:2] == ["test_001.py", "test_004.py"]
+    assert parts_of(files[:1]) == [files[:1]]
 
 
 OPTION = "def pytest_addoption(parser):\n    parser.addoption('--replay')\n"

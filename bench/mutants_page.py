@@ -18,7 +18,8 @@ def section() -> Iterator[str]:
     yield (
         f"`make mutants` drew {figures['count']} small changes of decisions on {figures['date']} (seed "
         f"{figures['seed']}) and ran each against at most {figures['testsOfALayer']} tests of each layer that reach "
-        "its line. A mistake that no test finds either lacks a test or makes no difference; `bench/results/mutants.json` lists them.\n"
+        "its line. A mistake that no test finds either lacks a test or makes no difference; "
+        "`bench/results/mutants.json` lists them.\n"
     )
     if left_out := figures["layersLeftOut"]:
         yield f"This run left out these layers: {', '.join(left_out)}.\n"

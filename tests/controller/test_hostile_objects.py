@@ -101,7 +101,7 @@ def a_hostile_object(kind: str, shape: str, number: int) -> Manifest:
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape != "an owner that is not there"])
 def test_little_is_kept_of_what_only_calls_itself_a_child(shape: str) -> None:
-    bytes_kept = kept_of(shape, OBJECTS)
+    bytes_kept = projected_row(shape, OBJECTS)
     # Labels of pods are kept, for a Service may select by any of them.
     room = ROOM_OF_ONE * (2 if shape == "labels" else 1)
     assert bytes_kept < OBJECTS * room, f"{bytes_kept / OBJECTS / 1024:.1f} KiB of each"
@@ -109,10 +109,10 @@ def test_little_is_kept_of_what_only_calls_itself_a_child(shape: str) -> None:
 
 def test_all_children_of_unknown_owners_together_are_bounded() -> None:
     """They may come before their owners, so each is kept whole as long as there is room."""
-    assert kept_of("an owner that is not there", 120) < MOST_BYTES + 4 * MEBIBYTE
+    assert projected_row("an owner that is not there", 120) < MOST_BYTES + 4 * MEBIBYTE
 
 
-def kept_of(shape: str, count: int) -> int:
+def projected_row(shape: str, count: int) -> int:
     store = Store(Configuration())
     kinds = list(KINDS)
     with traced_memory() as memory_use:

@@ -11,7 +11,7 @@ import pytest
 
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.projection import fields_kept, kept_of
+from hermetic.audit.estate.projection import fields_kept, projected_row
 from hermetic.audit.estate.questions import Answer, Body, Question, UnreadReason
 from hermetic.audit.estate.resource import Resource, arm
 from hermetic.audit.estate.snapshot import Snapshot, from_json, to_json
@@ -45,7 +45,7 @@ def _planted(estate: StandIn, names: Iterable[str]) -> StandIn:
 def _reduced(question: Question, answer: Answer) -> Answer:
     if question.verb != "list":
         return answer
-    bodies = tuple(replace(body, value=kept_of(question.kind, body.value)) for body in answer.bodies)
+    bodies = tuple(replace(body, value=projected_row(question.kind, body.value)) for body in answer.bodies)
     return replace(answer, bodies=bodies, projection=fields_kept(question.kind))
 
 
@@ -93,7 +93,7 @@ def test_only_declared_fields_are_kept_and_each_as_it_was_written() -> None:
             "enableIPForwarding": None,
         },
     }
-    assert kept_of(NICS.upper(), row) == {
+    assert projected_row(NICS.upper(), row) == {
         "id": NIC,
         "PROPERTIES": {
             "IPConfigurations": [{"name": "one", "properties": {"Subnet": {"id": "subnet", "properties": {}}}}],
@@ -106,7 +106,7 @@ def test_only_declared_fields_are_kept_and_each_as_it_was_written() -> None:
 def test_what_a_model_takes_for_damage_stays(properties: Any) -> None:
     row = {"id": NIC, "properties": properties, "etag": "x"}
     problems = []
-    for body in (row, dict(kept_of(NICS, row))):
+    for body in (row, dict(projected_row(NICS, row))):
         (nic,) = _nics(body).every(NetworkInterface, GROUP)
         with pytest.raises(FactDamaged) as damage:
             _ = [configuration.subnet for configuration in nic.ip_configurations]
@@ -117,7 +117,7 @@ def test_what_a_model_takes_for_damage_stays(properties: Any) -> None:
 def test_rows_stay_whole_where_a_model_reads_more_than_its_fields_or_there_is_none() -> None:
     for kind in ("Microsoft.ContainerService/managedClusters", "Microsoft.Example/unknown"):
         row = {"id": "x", "unread": 1, "properties": {"unread": {}}}
-        assert kept_of(kind, row) == row
+        assert projected_row(kind, row) == row
         assert fields_kept(kind) == ""
 
 
@@ -126,7 +126,7 @@ def test_every_model_of_a_type_has_its_fields_kept() -> None:
         "id": "x",
         "properties": {"dhcpOptions": {}, "subnets": [{"id": "s", "properties": {"privateEndpoints": []}}]},
     }
-    assert kept_of("Microsoft.Network/virtualNetworks", row) == row
+    assert projected_row("Microsoft.Network/virtualNetworks", row) == row
 
 
 def test_an_answer_that_kept_other_fields_is_none() -> None:

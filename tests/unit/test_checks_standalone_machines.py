@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.audit.estate.projection import kept_of
+from hermetic.audit.estate.projection import projected_row
 from hermetic.audit.model.findings import Verdict
 from tests.audit_estates import (
     CLUSTER,
@@ -207,7 +207,7 @@ class TestExtensions:
     def test_of_a_run_command_the_name_alone_is_kept(self) -> None:
         source = {"script": "echo secret", "scriptUri": "https://a.example/x.sh?sig=secret"}
         row = {"id": f"{MACHINE}/runCommands/tunnel", "name": "tunnel", "type": "x", "properties": {"source": source}}
-        assert kept_of(RUN_COMMANDS, row) == {"id": row["id"], "name": "tunnel", "properties": {}}
+        assert projected_row(RUN_COMMANDS, row) == {"id": row["id"], "name": "tunnel", "properties": {}}
 
     def test_run_commands_that_may_not_be_listed_are_unknown(self) -> None:
         azure = _extended(node=AKS_NODE).refuse(MACHINE, kind=RUN_COMMANDS, verb="list")

@@ -13,8 +13,13 @@ from hermetic.audit.cluster.resource_lookup import each_of, instances_of, readab
 from hermetic.audit.egress.default_outbound import default_outbound_of
 from hermetic.audit.egress.methods import by_nat_gateway, by_network, by_service_gateway, by_subnet
 from hermetic.audit.egress.reach import Destination
-from hermetic.audit.egress.relay_balancers import ways_by_balancers
-from hermetic.audit.egress.relay_routes import RulesOf, endpoint_ways, learned_ways, storage_ways
+from hermetic.audit.egress.relay_balancers import balancer_egress_paths
+from hermetic.audit.egress.relay_routes import (
+    RulesOf,
+    endpoint_egress_paths,
+    learned_egress_paths,
+    storage_egress_paths,
+)
 from hermetic.audit.estate.arm_ids import is_below, parent_of
 from hermetic.audit.estate.azure.balancing import NatGateway, ScaleSetPublicAddress, ServiceGateway
 from hermetic.audit.estate.azure.routing import RouteTable
@@ -227,7 +232,7 @@ def egress_paths(
         *(observation for interface in machine.interfaces for observation in interface.doubts),
     ]
     paths = [*machine.own_ways, *(path for interface in machine.interfaces for path in interface.own_ways)]
-    paths += ways_by_balancers(estate, policy, members_of(estate, machine, observations), observations)
+    paths += balancer_egress_paths(estate, policy, members_of(estate, machine, observations), observations)
     for subnet_id in machine.subnet_ids:
         if not is_of_the_cluster(estate, subnet_id):
             rules = {interface.rules for interface in machine.interfaces if subnet_id in interface.subnet_ids}
@@ -294,10 +299,10 @@ def _given(
     observations: list[Observation],
 ) -> Iterator[Path]:
     """What needs no address: learned routes, service endpoints, storage of the region past the weakest group."""
-    yield from learned_ways(estate, policy, subnet, network, observations)
-    yield from endpoint_ways(estate, policy, subnet, observations)
+    yield from learned_egress_paths(estate, policy, subnet, network, observations)
+    yield from endpoint_egress_paths(estate, policy, subnet, observations)
     for interface_rules in rules:
-        yield from storage_ways(estate, subnet, interface_rules, observations)
+        yield from storage_egress_paths(estate, subnet, interface_rules, observations)
 
 
 def _by_default(subnet: Subnet) -> Iterator[Path]:

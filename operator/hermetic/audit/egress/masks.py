@@ -45,7 +45,7 @@ def _is_masked(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> bool:
 
 def _masked(estate: Estate, scoped: ScopedSubnet, subnet: Subnet) -> str:
     try:
-        return in_words(masks_of(surroundings(estate, scoped, subnet)))
+        return describe(masks_of(surroundings(estate, scoped, subnet)))
     except FactDamaged:
         return "the audit could not read whether anything masks it"
 
@@ -71,7 +71,7 @@ def masks_of_nodes(estate: Estate) -> tuple[str, ...]:
     return tuple(dict.fromkeys(mask for masks in subnet_masks for mask in masks))
 
 
-def in_words(masks: tuple[str, ...]) -> str:
+def describe(masks: tuple[str, ...]) -> str:
     """Masks as the end of a message."""
     if not masks:
         return "nothing masks it"

@@ -157,10 +157,10 @@ def _proven(attested: AttestedPrivate, log: _Log | None) -> Since | VoidProof:
     document = ObservedDocument((evidence,))
     description = f"since {timestamp(attested.since)}, shown by the attestation before"
     as_attested = Since(attested.since, Basis.ATTESTATION, description, (document,))
-    return as_attested if log is None else _held_against(log, attested, as_attested, document)
+    return as_attested if log is None else _checked_against_log(log, attested, as_attested, document)
 
 
-def _held_against(
+def _checked_against_log(
     log: _Log, attested: AttestedPrivate, as_attested: Since, document: ObservedDocument
 ) -> Since | VoidProof:
     """The subnet was observed between `seen_from` and `seen_at`; a write in between may be later than that."""

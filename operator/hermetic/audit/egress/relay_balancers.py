@@ -22,7 +22,7 @@ from hermetic.audit.scope.balancers import Members, pools_with, public_frontends
 from hermetic.audit.scope.reachable_networks import throughout
 
 
-def ways_by_balancers(
+def balancer_egress_paths(
     estate: Estate, policy: Policy, members: Members, observations: list[Observation]
 ) -> Iterator[Path]:
     """The ways of every balancer that the machine names, or that holds it."""

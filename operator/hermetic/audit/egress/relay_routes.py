@@ -33,7 +33,7 @@ from hermetic.audit.rules.subnet_context import network_space, widens_the_networ
 ROUTE_SERVER_SUBNET = "routeserversubnet"
 
 
-def learned_ways(
+def learned_egress_paths(
     estate: Estate, policy: Policy, subnet: Subnet, network: Lookup[VirtualNetwork], observations: list[Observation]
 ) -> Iterator[Path]:
     """Default and public routes that gateways and virtual hubs propagate to the subnet, unless its table refuses."""
@@ -79,7 +79,9 @@ def _of_gateway(
     yield from (path_of(here, f"learned route {prefix}") for prefix in public_prefixes(learned, own))
 
 
-def endpoint_ways(estate: Estate, policy: Policy, subnet: Subnet, observations: list[Observation]) -> Iterator[Path]:
+def endpoint_egress_paths(
+    estate: Estate, policy: Policy, subnet: Subnet, observations: list[Observation]
+) -> Iterator[Path]:
     """Service endpoints of the subnet: instances of any tenant, but for storage behind a policy of named accounts."""
     services = [endpoint.service or "" for endpoint in subnet.service_endpoints if not is_storage(endpoint.service)]
     yield from (path_of(SERVICE_ENDPOINT, service or "a service without a name") for service in services)
@@ -98,7 +100,9 @@ class RulesOf:
     application_groups: tuple[str, ...]
 
 
-def storage_ways(estate: Estate, subnet: Subnet, interface: RulesOf, observations: list[Observation]) -> Iterator[Path]:
+def storage_egress_paths(
+    estate: Estate, subnet: Subnet, interface: RulesOf, observations: list[Observation]
+) -> Iterator[Path]:
     """Same-region storage of any account, where neither a security group nor a default route to nowhere stops it.
 
     What a group stops, an admin rule of Network Manager that is evaluated before it may let through; no rule changes

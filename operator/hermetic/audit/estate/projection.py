@@ -24,7 +24,7 @@ Models = tuple[type[BaseModel], ...]
 PROPERTIES = "properties"
 
 
-def kept_of(kind: str, row: Mapping[str, Any]) -> Mapping[str, Any]:
+def projected_row(kind: str, row: Mapping[str, Any]) -> Mapping[str, Any]:
     """The row of a list of this type, reduced; unchanged where a model of the type has its own `read`.
 
     A value of another shape than declared is kept as it is, so that the model still reports the damage.
@@ -35,7 +35,7 @@ def kept_of(kind: str, row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def fields_kept(kind: str) -> str:
-    """An identifier of the fields that `kept_of` keeps of this type; "" where rows are not reduced."""
+    """An identifier of the fields that `projected_row` keeps of this type; "" where rows are not reduced."""
     models = _models_of(kind)
     return _name_of(models) if models else ""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from hermetic.api.field_managers import Place
-from hermetic.audit.egress.masks import in_words
+from hermetic.audit.egress.masks import describe
 from hermetic.audit.estate.observation import Observation, unreadable
 from hermetic.audit.model.findings import Parts, Severity, Verdict
 from hermetic.audit.model.hops import Path
@@ -105,4 +105,4 @@ def whatever_is_damaged(resource: str, results: Iterable[CheckResult]) -> Iterat
 
 def with_masks(result: CheckResult, masks: tuple[str, ...]) -> CheckResult:
     """The Fail with its masks in its message, if there are any."""
-    return replace(result, message=f"{result.message}; {in_words(masks)}", masked=True) if masks else result
+    return replace(result, message=f"{result.message}; {describe(masks)}", masked=True) if masks else result

@@ -37,7 +37,7 @@ class Term:
         """Whether it still counts and its last day is near."""
         return not self.has_ended(today) and date.fromisoformat(self.expiry) - today <= ANNOUNCED
 
-    def in_words(self, today: date) -> str:
+    def describe(self, today: date) -> str:
         """A sentence for an exception that has ended or ends soon."""
         named = f"the exception of {self.owner} for {self.check} on {self.resource}"
         if self.has_ended(today):
@@ -48,7 +48,7 @@ class Term:
 def expiry_notes(terms: Iterable[Term], today: date) -> tuple[str, ...]:
     """A sentence for each that has ended or ends soon; without duplicates, by expiry."""
     ordered_terms = sorted(set(terms), key=lambda term: (term.expiry, term.check, term.resource, term.owner))
-    return tuple(term.in_words(today) for term in ordered_terms if term.has_ended(today) or term.ends_soon(today))
+    return tuple(term.describe(today) for term in ordered_terms if term.has_ended(today) or term.ends_soon(today))
 
 
 class AcceptedRisk(BaseModel):

@@ -110,7 +110,7 @@ def rules_of(estate: Estate, policy: Policy, firewall: AzureFirewall, in_reach: 
     for allow in allows:
         addresses = _addresses(estate, allow.rule, local, observations)
         wide |= dict.fromkeys((f"{allow.name} allows {target}" for target in _wide(allow.rule, addresses, own)), allow)
-        problems.extend(f"{allow.name}: {description}" for description in _odd(allow, addresses, policy))
+        problems.extend(f"{allow.name}: {description}" for description in _unclear_parts(allow, addresses, policy))
         unproven.extend(f"{allow.name}: {description}" for description in _unproven(allow.rule, own))
         spaces.append((allow, _public(addresses.narrow, local)))
         destinations.append(_destinations(allow.rule, addresses, policy))
@@ -288,7 +288,7 @@ def _wide(rule: FirewallRule, addresses: _Addresses, own: OwnHosts) -> Iterator[
     yield from (f"web category {category}" for category in rule.web_categories or ())
 
 
-def _odd(allow: _Allow, addresses: _Addresses, policy: Policy) -> Iterator[str]:
+def _unclear_parts(allow: _Allow, addresses: _Addresses, policy: Policy) -> Iterator[str]:
     rule, unknown = allow.rule, Recipient.UNKNOWN
     if allow.remedy_values and (rule.rule_type or "").lower() not in KNOWN_RULES:
         yield f"rule type {rule.rule_type!r} is not known"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from hermetic.audit.estate.projection import fields_kept, kept_of
+from hermetic.audit.estate.projection import fields_kept, projected_row
 from hermetic.audit.estate.questions import Answer, Body, PackedBody, Problem, UnreadReason
 from hermetic.audit.model.findings import Evidence
 from hermetic.collect.azure.client import ArmClient
@@ -74,7 +74,7 @@ async def all_pages(client: ArmClient, ask: Ask, kind: str = "") -> PagedList:
     """
     listed = PagedList(more=ask)
     if kind:
-        listed.reduce, listed.projection = partial(kept_of, kind), fields_kept(kind)
+        listed.reduce, listed.projection = partial(projected_row, kind), fields_kept(kind)
     listed.goes_on_at(ask.target)
     while listed.more is not None:
         await _next_page(client, listed)

@@ -120,11 +120,11 @@ def _first_hole(around: SubnetContext, layers: Layers) -> str:
     sure_holes = sure(around.holes_of(layers))
     for hole in (hole for layer in sure_holes for hole in layer):
         if passes_all(hole, sure_holes, around.rule_context):
-            return in_words(hole)
+            return describe(hole)
     return "a combination of rules"
 
 
-def in_words(hole: Hole) -> str:
+def describe(hole: Hole) -> str:
     """The rule as text: name, priority and destination."""
     rule = hole.rule
     text = f"rule {rule.name} ({rule.priority}) allows {hole.word or 'anything'}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hermetic.audit.checks.family import check_each
-from hermetic.audit.checks.nsg.combinations import in_words, path
+from hermetic.audit.checks.nsg.combinations import describe, path
 from hermetic.audit.estate.azure.effective import EffectiveGroup, EffectiveGroups
 from hermetic.audit.estate.azure.vnet import NetworkInterface
 from hermetic.audit.estate.estate import Estate
@@ -69,4 +69,4 @@ def _doubts(around: SubnetContext, layers: Sequence[Rules]) -> tuple[Observation
 
 def _first(layers: Sequence[Rules]) -> str:
     hole = next((hole for layer in layers for hole in layer), None)
-    return in_words(hole) if hole is not None else "no group is attached"
+    return describe(hole) if hole is not None else "no group is attached"

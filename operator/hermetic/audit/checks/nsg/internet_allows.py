@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from hermetic.audit.checks.family import check
-from hermetic.audit.checks.nsg.combinations import each_surrounded, in_words, path
+from hermetic.audit.checks.nsg.combinations import describe, each_surrounded, path
 from hermetic.audit.cluster.resource_lookup import interfaces_in_the_networks, readable
 from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
@@ -107,14 +107,14 @@ def _holes(
             continue  # reported by nsg-internet-deny for the subnet
         is_open = passes_all(hole, sure(everyone), around.rule_context)
         if not is_open and passes_all(hole, everyone, around.rule_context):
-            message = f"{in_words(hole)}: the audit could not see completely whether another layer seals it"
+            message = f"{describe(hole)}: the audit could not see completely whether another layer seals it"
             yield unknown(observation.target, "RulesNotSeen", message, *around.doubts(layers))
             continue
         message = "nothing else stops it" if is_open else "another layer seals it: a single change opens it"
         yield fails(
             observation.target,
             "BroadAllow" if is_open else "BroadAllowUnderSeal",
-            f"{in_words(hole)} for subnet {name_of(around.id)}; {message}",
+            f"{describe(hole)} for subnet {name_of(around.id)}; {message}",
             observation,
             paths=(path(around, layers),) if is_open else (),
             severity=None if is_open else Severity.MEDIUM,

@@ -10,7 +10,7 @@ from hermetic.audit.cluster.members import instance_nics_of, network_ids_of, nod
 from hermetic.audit.cluster.resource_lookup import interfaces_in_the_networks
 from hermetic.audit.egress.decision import internet_egress
 from hermetic.audit.egress.default_outbound import default_outbound_of
-from hermetic.audit.egress.masks import in_words, masked, masks_of_nodes
+from hermetic.audit.egress.masks import describe, masked, masks_of_nodes
 from hermetic.audit.estate.arm_ids import group_of, is_below, name_of
 from hermetic.audit.estate.azure.balancing import PublicAddress, PublicPrefix
 from hermetic.audit.estate.azure.vnet import NicFields, ScaleSetNic
@@ -58,7 +58,7 @@ def _default_outbound(estate: Estate, policy: Policy, nic: NicFields) -> Iterato
         yield fails(
             nic.id,
             "HiddenAddressKept",
-            f"defaultOutboundConnectivityEnabled is true; {in_words(decision.masks)}",
+            f"defaultOutboundConnectivityEnabled is true; {describe(decision.masks)}",
             *observations,
             paths=(path_of(hops.nic(name_of(nic.id)), DEFAULT_OUTBOUND, INTERNET),),
             masked=bool(decision.masks),

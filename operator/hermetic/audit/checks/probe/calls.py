@@ -163,13 +163,13 @@ def _results(
         probe_place,
         vantages,
         reason="WayOut" if role != "wireserver" else "WireServerReachable",
-        find_open_paths=lambda run: _ways(run, role, policy),
+        find_open_paths=lambda run: _open_paths(run, role, policy),
         doubts=lambda run: (*_unclear(run, role, policy), *doubts(run)),
         silence=_silence(probe_place, vantages, role),
     )
 
 
-def _ways(run: ProbeRun, role: str, policy: Policy) -> Iterator[OpenPath]:
+def _open_paths(run: ProbeRun, role: str, policy: Policy) -> Iterator[OpenPath]:
     called = run.report.called(role)
     for reply in called:
         if why := _open(reply, called, policy):

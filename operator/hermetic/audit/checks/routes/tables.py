@@ -74,7 +74,9 @@ def each_table(
 @check_each("route-default-internet", each_table)
 def route_default_internet(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[CheckResult]:
     """Critical where a method or default outbound access carries it; otherwise medium, since a method may be added."""
-    default_routes = [route for route in _ways(served) if route.is_default and route.hop is NextHopKind.INTERNET]
+    default_routes = [
+        route for route in _outbound_routes(served) if route.is_default and route.hop is NextHopKind.INTERNET
+    ]
     carried = served.lets_out(methods_of(estate, policy))
     for outbound_route in default_routes:
         effect = "a method or default outbound access carries it" if carried else "nothing carries it today"
@@ -96,7 +98,9 @@ def route_default_internet(estate: Estate, policy: Policy, served: ServedTable) 
 @check_each("route-default-appliance", each_table)
 def route_default_appliance(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[CheckResult]:
     """A default route must have next hop `None`, or the declared firewall in the profile `filtered`."""
-    defaults = [route for route in _ways(served) if route.is_default and route.hop is not NextHopKind.INTERNET]
+    defaults = [
+        route for route in _outbound_routes(served) if route.is_default and route.hop is not NextHopKind.INTERNET
+    ]
     addresses, observations = declared_addresses(estate, policy)
     unseen = [observation for observation in observations if observation.problem is not None]
     for outbound_route in defaults:
@@ -133,7 +137,7 @@ def _default(served: ServedTable, outbound_route: OutboundRoute) -> CheckResult:
 @check_each("route-split-default", each_table)
 def route_split_default(estate: Estate, policy: Policy, served: ServedTable) -> Iterator[CheckResult]:
     """Longer prefixes override the default route: its two halves, a public prefix, or a service tag."""
-    other_routes = [route for route in _ways(served) if not route.is_default]
+    other_routes = [route for route in _outbound_routes(served) if not route.is_default]
     for outbound_route in other_routes:
         yield _split(served, outbound_route, methods_of(estate, policy))
     yield from _beyond(estate, policy, served)
@@ -218,7 +222,7 @@ def _split(served: ServedTable, outbound_route: OutboundRoute, methods: Methods)
     )
 
 
-def _ways(served: ServedTable) -> tuple[OutboundRoute, ...]:
+def _outbound_routes(served: ServedTable) -> tuple[OutboundRoute, ...]:
     """The routes that are public for any subnet of the table: local address space differs between networks."""
     per_subnet = [context.outbound_routes for context in served.subnets]
     return tuple(dict.fromkeys(route for routes in per_subnet for route in routes))

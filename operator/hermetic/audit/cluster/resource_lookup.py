@@ -18,8 +18,7 @@ from hermetic.audit.estate.arm_ids import is_below, is_in
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.azure.vnet import NetworkInterface, NicFields, ScaleSet
 from hermetic.audit.estate.estate import Estate, derived
-from hermetic.audit.estate.observation import Listing, Lookup, Observation, merged, unreadable
-from hermetic.audit.estate.questions import Problem, UnreadReason
+from hermetic.audit.estate.observation import Listing, Lookup, Observation, merged, not_answered, unreadable
 from hermetic.audit.estate.resource import Resource
 from hermetic.audit.policy.declarations import Policy
 from hermetic.errors import FactDamaged
@@ -111,8 +110,7 @@ def security_group(estate: Estate, group: str) -> Lookup[SecurityGroup]:
     observation = estate.one(SecurityGroup, group)
     if observation.value is None or observation.value.is_damaged or observation.value.security_rules is not None:
         return observation
-    problem = Problem(UnreadReason.UNREADABLE, f"{group}: the answer has no list of rules")
-    return Lookup(observation.target, None, observation.evidence, problem)
+    return Lookup(observation.target, None, observation.evidence, not_answered(group, "list of rules").problem)
 
 
 def values_of(observations: Iterable[Lookup[T]]) -> Iterator[T]:

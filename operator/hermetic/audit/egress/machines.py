@@ -25,7 +25,7 @@ from hermetic.audit.estate.azure.balancing import NatGateway, ScaleSetPublicAddr
 from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.azure.vnet import ModelNic, NetworkInterface, NicFields, ScaleSet, Subnet, VirtualNetwork
 from hermetic.audit.estate.estate import Estate, derived
-from hermetic.audit.estate.observation import Listing, Lookup, Observation, missing
+from hermetic.audit.estate.observation import Listing, Lookup, Observation, missing, not_answered
 from hermetic.audit.model.address_ranges import networks
 from hermetic.audit.model.hops import DEFAULT_OUTBOUND, PUBLIC_IP, Path, path_of
 from hermetic.audit.policy.declarations import Policy
@@ -320,7 +320,7 @@ def _routed(
     observations += (table, *firewall)
     routes = table.value.routes if table.value is not None else None
     if routes is None:
-        observations.append(missing(f"{table.target}: the answer has no list of routes"))
+        observations.append(not_answered(table.target, "list of routes"))
     # Where the declared firewall was not seen, a default route to an appliance is taken for one that leads to it.
     unseen = any(observation.problem is not None for observation in firewall)
     for outbound_route in public_routes(routes, local_space(estate, subnet_id)):

@@ -14,7 +14,7 @@ from hermetic.audit.egress.methods import by_balancer
 from hermetic.audit.estate.arm_ids import parent_of
 from hermetic.audit.estate.azure.balancing import LoadBalancer
 from hermetic.audit.estate.estate import Estate, derived
-from hermetic.audit.estate.observation import Listing, Observation, missing
+from hermetic.audit.estate.observation import Listing, Observation, not_answered
 from hermetic.audit.model import hops
 from hermetic.audit.model.hops import Path
 from hermetic.audit.policy.declarations import Policy
@@ -44,7 +44,7 @@ def _of_balancer(balancer: LoadBalancer, members: Members, observations: list[Ob
     pools = pools_with(balancer, members)
     absent = [list_name for list_name, rows in _lists_of(balancer) if rows is None]
     if absent and (pools or balancer.backend_address_pools is None):
-        observations.append(missing(f"{balancer.id}: the answer has no list of {absent[0]}"))
+        observations.append(not_answered(balancer.id, f"list of {absent[0]}"))
     if not pools:
         return
     paths = [(method.hop,) for _, method in by_balancer(balancer, pools)]

@@ -97,6 +97,11 @@ def missing(detail: str) -> Missing:
     return Missing(Problem(UnreadReason.UNREADABLE, detail))
 
 
+def not_answered(target: str, field: str) -> Missing:
+    """A field that decides and that Azure answers even where it is empty: without it the answer was cut off."""
+    return missing(f"{target}: the answer has no {field}")
+
+
 def unreadable(damage: FactDamaged) -> Missing:
     """Damage as an observation that has no value."""
     return Missing(Problem(UnreadReason.UNREADABLE, damage.message), damage.evidence)

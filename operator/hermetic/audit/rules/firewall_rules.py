@@ -18,7 +18,7 @@ from hermetic.audit.estate.azure.managed_services import (
 )
 from hermetic.audit.estate.estate import Estate
 from hermetic.audit.estate.kubernetes.names import is_inside
-from hermetic.audit.estate.observation import Observation, ObservedDocument, missing
+from hermetic.audit.estate.observation import Observation, ObservedDocument, not_answered
 from hermetic.audit.model import address_ranges
 from hermetic.audit.model.address_ranges import Space, internet, is_default, is_public, networks, overlap, space, union
 from hermetic.audit.policy.allowed_destinations import SHORTEST
@@ -245,7 +245,7 @@ def _from_policies(
         observations.extend((policy, groups))
         for group, listed in readable(groups, lambda group: group.rule_collections, observations):
             if listed is None:
-                observations.append(missing(f"{group.id}: the answer has no rule collections"))
+                observations.append(not_answered(group.id, "rule collections"))
             collections.extend((collection, group.id) for collection in listed or ())
     return collections, observations
 
@@ -264,7 +264,7 @@ def _addresses(estate: Estate, rule: FirewallRule, local: Space, observations: l
         observations.append(group)
         for _, texts in readable(values_of((group,)), lambda ip_group: ip_group.ip_addresses, observations):
             if texts is None:
-                observations.append(missing(f"{group_id}: the answer has no addresses"))
+                observations.append(not_answered(group_id, "addresses"))
             for word in texts or ():
                 if _is_wide(word, local):
                     addresses.wide.append(f"{word} (IP group)")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from hermetic.audit.cluster.resource_lookup import each_of
 from hermetic.audit.estate.azure.security_groups import AddressPrefixSet, SecurityGroup
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, missing
+from hermetic.audit.estate.observation import Observation, not_answered
 from hermetic.audit.rules.nsg_rules import in_order, is_deny
 
 
@@ -27,9 +27,7 @@ def prefix_sets(
         sets = estate.every(AddressPrefixSet, group)
         observations.append(sets)
         observations += (
-            missing(f"{prefix_set.id}: the answer has no prefixes")
-            for prefix_set in sets
-            if not prefix_set.address_prefixes
+            not_answered(prefix_set.id, "prefixes") for prefix_set in sets if not prefix_set.address_prefixes
         )
         prefixes_by_group[key] = tuple(prefix for prefix_set in sets for prefix in prefix_set.address_prefixes or ())
     return {key: prefixes for key, prefixes in prefixes_by_group.items() if prefixes}, tuple(observations)

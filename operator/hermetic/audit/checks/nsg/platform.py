@@ -11,7 +11,7 @@ from hermetic.audit.estate.arm_ids import group_of, name_of, parent_of
 from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.security_groups import SecurityGroup
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import missing
+from hermetic.audit.estate.observation import missing, not_answered
 from hermetic.audit.evaluation.each_resource import of_cluster, whole_or_unknown
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model import hops
@@ -101,7 +101,7 @@ def nsg_block_type(estate: Estate, _policy: Policy, cluster: ManagedCluster) -> 
 def _results(group: SecurityGroup) -> Iterator[CheckResult]:
     group_holes = holes(group.rules, RuleContext())
     if group.security_rules is None:
-        observation = missing(f"{group.id}: the answer has no list of rules")
+        observation = not_answered(group.id, "list of rules")
         yield unknown(group.id, "RulesNotSeen", "its rules were not answered", observation, group)
     elif group_holes and not any(hole.is_sure for hole in group_holes):
         observation = missing(f"{group.id}: answered without the rules that every group ends in")

@@ -14,7 +14,7 @@ from hermetic.audit.estate.azure.aks import ManagedCluster
 from hermetic.audit.estate.azure.balancing import BackendAddress, BackendPool, LoadBalancer
 from hermetic.audit.estate.azure.vnet import NicFields
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Observation, missing
+from hermetic.audit.estate.observation import Observation, not_answered
 from hermetic.audit.evaluation.each_resource import found_or_none, of_cluster, whole_or_unknown
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown, whatever_is_damaged, with_masks
 from hermetic.audit.model import hops
@@ -87,8 +87,8 @@ def lb_rule_snat(estate: Estate, _policy: Policy, balancer: LoadBalancer) -> Ite
 
 def _without(balancer: LoadBalancer, list_name: str) -> CheckResult:
     """Azure answers these lists even when they are empty: a missing one was cut off."""
-    message = f"{balancer.id}: the answer has no list of {list_name}"
-    return unknown(balancer.id, "ListNotAnswered", message, missing(message), balancer)
+    gap = not_answered(balancer.id, f"list of {list_name}")
+    return unknown(balancer.id, "ListNotAnswered", gap.problem.detail, gap, balancer)
 
 
 def _translates(

@@ -14,7 +14,7 @@ from hermetic.audit.estate.arm_ids import name_of
 from hermetic.audit.estate.azure.routing import RouteTable
 from hermetic.audit.estate.azure.vnet import Subnet
 from hermetic.audit.estate.estate import Estate, derived
-from hermetic.audit.estate.observation import Lookup, Observation, missing
+from hermetic.audit.estate.observation import Lookup, Observation, not_answered
 from hermetic.audit.evaluation.each_resource import each_subnet
 from hermetic.audit.evaluation.results import CheckResult, does_not_apply, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model import hops
@@ -63,7 +63,7 @@ def each_table(
     for subnets in by_table.values():
         table = subnets[0].table
         if table is not None and table.value is not None and not subnets[0].are_routes_seen:
-            cut = missing(f"{table.target}: the answer has no list of routes")
+            cut = not_answered(table.target, "list of routes")
             yield unknown(table.target, "RoutesNotSeen", "the routes of the table were not seen", cut, table)
         elif table is not None and table.value is not None:
             yield from whatever_is_damaged(table.target, evaluate(ServedTable(table, table.value, tuple(subnets))))

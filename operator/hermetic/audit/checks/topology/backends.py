@@ -11,7 +11,7 @@ from hermetic.audit.estate.azure.balancing import BackendAddress, BackendPool, L
 from hermetic.audit.estate.azure.managed_services import ApplicationGateway
 from hermetic.audit.estate.azure.vnet import NetworkInterface, ScaleSet
 from hermetic.audit.estate.estate import Estate, derived
-from hermetic.audit.estate.observation import Observation, missing
+from hermetic.audit.estate.observation import Observation, not_answered
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown
 from hermetic.audit.model import hops
 from hermetic.audit.model.address_ranges import Space, space, union, without
@@ -79,8 +79,8 @@ def of_balancer(
     if not any(frontend.subnet is not None and frontend.subnet.id.lower() in inside for frontend in frontends):
         return
     if balancer.backend_address_pools is None:
-        message = f"{balancer.id}: the answer has no list of backend pools"
-        yield unknown(balancer.id, "BackendsNotSeen", message, missing(message), balancer)
+        gap = not_answered(balancer.id, "list of backend pools")
+        yield unknown(balancer.id, "BackendsNotSeen", gap.problem.detail, gap, balancer)
         return
     beyond: dict[str, str] = {}
     unseen: dict[str, str] = {}

@@ -16,7 +16,7 @@ from hermetic.audit.estate.azure.balancing import LoadBalancer
 from hermetic.audit.estate.azure.managed_services import ApplicationGateway
 from hermetic.audit.estate.azure.vnet import InhabitedSubnet, ScaleSet, Subnet
 from hermetic.audit.estate.estate import Estate, derived
-from hermetic.audit.estate.observation import Observation, missing
+from hermetic.audit.estate.observation import Observation, not_answered
 from hermetic.audit.evaluation.each_resource import found_or_none
 from hermetic.audit.evaluation.results import CheckResult, fails, passes, unknown, whatever_is_damaged
 from hermetic.audit.model import hops
@@ -123,7 +123,7 @@ def _subnets(estate: Estate, policy: Policy) -> tuple[tuple[Observation, ...], l
     for network in reached_networks(estate, policy):
         observations.append(network)
         if network.value is not None and network.value.subnets is None:
-            observations.append(missing(f"{network.target}: the answer has no list of subnets"))
+            observations.append(not_answered(network.target, "list of subnets"))
         listed = (network.value.subnets or ()) if network.value is not None else ()
         subnets += [subnet for subnet in listed if is_reached(estate, policy, subnet.id)]
     return tuple(observations), subnets

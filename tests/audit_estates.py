@@ -65,10 +65,10 @@ class FakeAzure:
         self.actions: dict[tuple[str, str], Any] = {}
         self.refusals: list[tuple[str, str, str, Problem]] = []
 
-    def put(self, arm_id: str, properties: dict[str, Any] | None = None, **rest: Any) -> FakeAzure:
+    def put(self, arm_id: str, properties: dict[str, Any] | None = None, **fields: Any) -> FakeAzure:
         """A resource, in place of one with the same id."""
         name = arm_id.rsplit("/", 1)[-1]
-        self.bodies[arm_id.lower()] = {"id": arm_id, "name": name, **rest, "properties": dict(properties or {})}
+        self.bodies[arm_id.lower()] = {"id": arm_id, "name": name, **fields, "properties": dict(properties or {})}
         return self
 
     def change(self, arm_id: str, **properties: Any) -> FakeAzure:
@@ -276,12 +276,12 @@ def default_rules() -> list[dict[str, Any]]:
     ]
 
 
-def ip_configuration(address: str, subnet: str, **rest: Any) -> dict[str, Any]:
+def ip_configuration(address: str, subnet: str, **fields: Any) -> dict[str, Any]:
     """An address of a network interface."""
-    return {"name": "ipconfig1", "properties": {"privateIPAddress": address, "subnet": {"id": subnet}, **rest}}
+    return {"name": "ipconfig1", "properties": {"privateIPAddress": address, "subnet": {"id": subnet}, **fields}}
 
 
-def model_nics(subnet: str, **rest: Any) -> dict[str, Any]:
+def model_nics(subnet: str, **fields: Any) -> dict[str, Any]:
     """networkProfile of a scale set's model with one interface of one address."""
-    address = {"name": "ipconfig1", "properties": {"subnet": {"id": subnet}, "primary": True, **rest}}
+    address = {"name": "ipconfig1", "properties": {"subnet": {"id": subnet}, "primary": True, **fields}}
     return {"networkInterfaceConfigurations": [{"name": "gpu", "properties": {"ipConfigurations": [address]}}]}

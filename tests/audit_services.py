@@ -276,7 +276,7 @@ def add_connection(azure: FakeAzure, status: str | None, name: str = "site") -> 
 
 
 def add_machine(
-    azure: FakeAzure, nic: str = MACHINE, *, subnet: str = "", address: str = "10.0.7.4", **rest: Any
+    azure: FakeAzure, nic: str = MACHINE, *, subnet: str = "", address: str = "10.0.7.4", **fields: Any
 ) -> str:
     """A machine beside the nodes, in a subnet of its own behind the sealed group unless `subnet` names another."""
     home = subnet or f"{VNET}/subnets/tools"
@@ -285,7 +285,7 @@ def add_machine(
         azure.put(home, {"addressPrefix": "10.0.7.0/24", **sealed})
     group = nic.partition("/providers/")[0]
     machine = f"{group}/providers/Microsoft.Compute/virtualMachines/tools"
-    addresses = [ip_configuration(address, home, **rest)]
+    addresses = [ip_configuration(address, home, **fields)]
     interface_fields = {"virtualMachine": {"id": machine}, "ipConfigurations": addresses}
     azure.put(nic, {"defaultOutboundConnectivityEnabled": False, **interface_fields})
     return nic
@@ -306,10 +306,10 @@ def deny_nodes(priority: int = 100, **rest: Any) -> dict[str, Any]:
     return {"name": "deny-nodes", "properties": {**fields, **rest}}
 
 
-def add_hub(azure: FakeAzure, network: str = VNET, **rest: Any) -> str:
+def add_hub(azure: FakeAzure, network: str = VNET, **fields: Any) -> str:
     """A virtual hub in the cluster's subscription, connected to a network; returns the connection's id."""
     hub = f"{NETWORK}/virtualHubs/wan"
     azure.put(hub, {})
     connection = f"{hub}/hubVirtualNetworkConnections/ai"
-    azure.put(connection, {"remoteVirtualNetwork": {"id": network}, **rest})
+    azure.put(connection, {"remoteVirtualNetwork": {"id": network}, **fields})
     return connection

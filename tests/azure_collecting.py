@@ -128,9 +128,9 @@ async def client_of(
         yield Bench(client, AzureAnswerer(client, arm.estate.cluster, discovery), clock, progress)
 
 
-def question(verb: str, kind: str, target: str, version: str = "2025-05-01", **rest: Any) -> Question:
+def question(verb: str, kind: str, target: str, version: str = "2025-05-01", **fields: Any) -> Question:
     """A question to Azure."""
-    return Question("azure", verb, kind, target, version, **rest)  # type: ignore[arg-type]
+    return Question("azure", verb, kind, target, version, **fields)  # type: ignore[arg-type]
 
 
 def ids(answer: Answer) -> list[str]:

@@ -156,8 +156,8 @@ def containers_that_an_admin_rule_opens(estate: Estate) -> None:
     admin_rule("AlwaysAllow", "10.40.0.0/16")(estate)
 
 
-def backends(*held: dict[str, str]) -> Change:
-    return lambda estate: application_gateway(estate, *held)
+def backends(*properties: dict[str, str]) -> Change:
+    return lambda estate: application_gateway(estate, *properties)
 
 
 def without_group(estate: Estate) -> None:
@@ -270,11 +270,11 @@ def peered_with_a_hub(estate: Estate, home: str) -> None:
     estate.add(f"{getattr(estate.site, home)}/virtualNetworkPeerings/RemoteVnetToHubPeering_1", properties)
 
 
-def tunnel(*learned: str, propagates: bool = False, connected: bool = True, **rest: Any) -> Change:
+def tunnel(*learned: str, propagates: bool = False, connected: bool = True, **fields: Any) -> Change:
     """A gateway in the network that has learned these prefixes by BGP."""
 
     def change(estate: Estate) -> None:
-        identifier = gateway(estate, **rest)
+        identifier = gateway(estate, **fields)
         if connected:
             connection(estate, identifier)
         routes = [{"network": prefix, "origin": "EBgp"} for prefix in learned]

@@ -27,9 +27,9 @@ POLICY_ID, BASE, IP_GROUP = (
 )
 
 
-def put_firewall(azure: FakeServices, subnet: str, firewall: str = FIREWALL, **rest: Any) -> str:
+def put_firewall(azure: FakeServices, subnet: str, firewall: str = FIREWALL, **fields: Any) -> str:
     address = {"name": "a", "properties": {"subnet": {"id": subnet}, "privateIPAddress": "10.9.0.4"}}
-    azure.put(firewall, {"ipConfigurations": [address], **rest})
+    azure.put(firewall, {"ipConfigurations": [address], **fields})
     return firewall
 
 

@@ -114,8 +114,8 @@ def set_to(arm_id: str, **properties: Any) -> Change:
     return lambda azure: azure.change(arm_id, **properties)
 
 
-def put(arm_id: str, properties: dict[str, Any] | None = None, **rest: Any) -> Change:
-    return lambda azure: azure.put(arm_id, properties, **rest)
+def put(arm_id: str, properties: dict[str, Any] | None = None, **fields: Any) -> Change:
+    return lambda azure: azure.put(arm_id, properties, **fields)
 
 
 def pool_with(**properties: Any) -> Change:

@@ -48,8 +48,8 @@ def test_lists_that_cannot_be_read_are_unknown(check: str) -> None:
     assert verdicts(azure, check) == {CLUSTER.lower(): "Unknown"}
 
 
-def _pools(*held: dict[str, Any]) -> dict[str, Any]:
-    return {"agentPoolProfiles": [{"name": "one"}, *({"name": "two", **pool} for pool in held)]}
+def _pools(*properties: dict[str, Any]) -> dict[str, Any]:
+    return {"agentPoolProfiles": [{"name": "one"}, *({"name": "two", **pool} for pool in properties)]}
 
 
 def _profile(**network: Any) -> dict[str, Any]:

@@ -18,11 +18,11 @@ FOREIGN_ACCOUNT = f"{FOREIGN}/Microsoft.Storage/storageAccounts/a"
 HUB = f"{FOREIGN}/Microsoft.EventHub/namespaces/n/eventhubs/h"
 
 
-def _collected(rule: dict[str, Any] | None, target: str = CLUSTER, **held: Any) -> tuple[FakeServices, str]:
+def _collected(rule: dict[str, Any] | None, target: str = CLUSTER, **properties: Any) -> tuple[FakeServices, str]:
     """With a data collection rule (None: one that is not there) that is associated with the cluster or the target."""
     association = f"{target}/providers/Microsoft.Insights/dataCollectionRuleAssociations/a"
     azure = served_cluster()
-    azure.put(association, held or {"dataCollectionRuleId": COLLECTION_RULE})
+    azure.put(association, properties or {"dataCollectionRuleId": COLLECTION_RULE})
     azure.lists[target.lower(), ASSOCIATIONS] = [azure.bodies[association.lower()]]
     if rule is not None:
         azure.put(COLLECTION_RULE, rule)
@@ -73,9 +73,9 @@ def test_a_rule_that_cannot_be_read_is_unknown() -> None:
     assert verdicts(azure, "diag-foreign-sink")[association.lower()] == "Unknown"
 
 
-@pytest.mark.parametrize("held", [{"description": "no rule"}, {"dataCollectionRuleId": 7}])
-def test_an_association_that_names_nothing_is_unknown(held: dict[str, Any]) -> None:
-    azure, association = _collected({"destinations": TO_US}, **held)
+@pytest.mark.parametrize("properties", [{"description": "no rule"}, {"dataCollectionRuleId": 7}])
+def test_an_association_that_names_nothing_is_unknown(properties: dict[str, Any]) -> None:
+    azure, association = _collected({"destinations": TO_US}, **properties)
     assert verdicts(azure, "diag-foreign-sink")[association.lower()] == "Unknown"
 
 

@@ -113,10 +113,10 @@ class TestLogs:
 
 
 class TestExports:
-    def _exporting(self, target: str | None, **rest: Any) -> tuple[FakeServices, str]:
+    def _exporting(self, target: str | None, **fields: Any) -> tuple[FakeServices, str]:
         azure, export = served_cluster(), f"{WORKSPACE}/dataExports/all"
         _setting(azure, CLUSTER, workspaceId=WORKSPACE)
-        azure.put(export, {"destination": {"resourceId": target}, **rest})
+        azure.put(export, {"destination": {"resourceId": target}, **fields})
         return azure, export
 
     @pytest.mark.parametrize(

@@ -139,15 +139,15 @@ class TestSystemDisks:
 
 
 @pytest.mark.parametrize(
-    ("arm_id", "rest", "command"),
+    ("arm_id", "fields", "command"),
     [
         (DISK, {}, f"az disk update --ids {DISK} --network-access-policy DenyAll"),
         (SNAPSHOT, {}, f"az snapshot update --ids {SNAPSHOT} --network-access-policy DenyAll"),
         (f"{NODE_GROUP}/{COMPUTE}/disks/os", {"osType": "Linux"}, "--node-osdisk-type Ephemeral"),
     ],
 )
-def test_the_remedy_fits_what_is_open(arm_id: str, rest: dict[str, Any], command: str) -> None:
-    finding = only(_with(arm_id, **OPEN, **rest), CHECK)
+def test_the_remedy_fits_what_is_open(arm_id: str, fields: dict[str, Any], command: str) -> None:
+    finding = only(_with(arm_id, **OPEN, **fields), CHECK)
     assert command in finding.remedy
     assert "DISK_ID" not in finding.remedy
 

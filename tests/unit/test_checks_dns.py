@@ -344,7 +344,7 @@ def _forwarding(*addresses: str | None, **rest: Any) -> FakeServices:
 
 class TestForwarding:
     @pytest.mark.parametrize(
-        ("addresses", "rest", "verdict"),
+        ("addresses", "fields", "verdict"),
         [
             (("10.1.2.3",), {}, "Unknown"),
             (("10.1.2.3", "9.9.9.9"), {}, "Fail"),
@@ -356,9 +356,9 @@ class TestForwarding:
         ],
     )
     def test_fails_when_names_go_to_a_public_server(
-        self, addresses: tuple[str, ...], rest: dict[str, Any], verdict: str
+        self, addresses: tuple[str, ...], fields: dict[str, Any], verdict: str
     ) -> None:
-        assert verdicts(_forwarding(*addresses, **rest), "dns-forwarding-ruleset") == {RULESET.lower(): verdict}
+        assert verdicts(_forwarding(*addresses, **fields), "dns-forwarding-ruleset") == {RULESET.lower(): verdict}
 
     def test_a_server_on_the_list_passes(self) -> None:
         listed = Policy(allowed_dns_servers=("10.1.2.3",))

@@ -43,9 +43,9 @@ from tests.kubernetes_estates import (
 FINE, OPEN, UNSEEN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 
 
-def verdict(check: str, one: Manifest) -> Verdict:
+def verdict(check: str, changed: Manifest) -> Verdict:
     """The verdict about what was added, or about the cluster where nothing is said against it."""
-    (only,) = verdicts(check, with_one(one)).values()
+    (only,) = verdicts(check, with_one(changed)).values()
     return only
 
 
@@ -158,7 +158,7 @@ OF_THE_MESH = manifest(ConfigMap, "istio", "istio-system", data=REGISTRY_ONLY)
 
 
 @pytest.mark.parametrize(
-    ("one", "expected"),
+    ("changed", "expected"),
     [
         (of_the_mesh(mesh.ServiceEntry, hosts=["api.example.com"]), OPEN),
         (of_the_mesh(mesh.ServiceEntry, hosts=["*.example.com"], location="MESH_INTERNAL"), OPEN),
@@ -228,8 +228,8 @@ OF_THE_MESH = manifest(ConfigMap, "istio", "istio-system", data=REGISTRY_ONLY)
         (of_the_mesh(mesh.WasmPlugin, url="file:///opt/filter.wasm"), FINE),
     ],
 )
-def test_the_mesh_is_open_where_it_names_what_is_outside(one: Manifest, expected: Verdict) -> None:
-    (only,) = verdicts("k8s-mesh-egress", [*with_one(one), OF_THE_MESH]).values()
+def test_the_mesh_is_open_where_it_names_what_is_outside(changed: Manifest, expected: Verdict) -> None:
+    (only,) = verdicts("k8s-mesh-egress", [*with_one(changed), OF_THE_MESH]).values()
     assert only is expected
 
 

@@ -105,7 +105,7 @@ def nginx(name: str, value: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("one", "verdict"),
+    ("changed", "verdict"),
     [
         (ingress(service("out")), OPEN),
         (ingress(service("web"), service("out")), OPEN),
@@ -157,12 +157,12 @@ def nginx(name: str, value: str) -> tuple[str, str]:
         (ingress(annotation=nginx("configuration-snippet", "")), FINE),
     ],
 )
-def test_an_ingress_is_open_where_it_leads_outside(one: Manifest, verdict: Verdict) -> None:
-    assert verdicts(CHECK, [*sealed_cluster(), OUT, NEAR, WEB, one]) == about(Ingress, verdict)
+def test_an_ingress_is_open_where_it_leads_outside(changed: Manifest, verdict: Verdict) -> None:
+    assert verdicts(CHECK, [*sealed_cluster(), OUT, NEAR, WEB, changed]) == about(Ingress, verdict)
 
 
 @pytest.mark.parametrize(
-    ("one", "severity"),
+    ("changed", "severity"),
     [
         (ingress(annotation=nginx("auth-url", "https://$host/oauth2/auth")), Severity.MEDIUM),
         (ingress(annotation=nginx("auth-url", "https://$host/oauth2/auth"), host="*.corp"), Severity.HIGH),
@@ -174,8 +174,8 @@ def test_an_ingress_is_open_where_it_leads_outside(one: Manifest, verdict: Verdi
         (ingress(service("out")), Severity.HIGH),
     ],
 )
-def test_how_much_a_relay_by_an_ingress_weighs(one: Manifest, severity: Severity) -> None:
-    (finding,) = findings(CHECK, [*sealed_cluster(), OUT, WEB, one])
+def test_how_much_a_relay_by_an_ingress_weighs(changed: Manifest, severity: Severity) -> None:
+    (finding,) = findings(CHECK, [*sealed_cluster(), OUT, WEB, changed])
     assert finding.severity is severity
 
 

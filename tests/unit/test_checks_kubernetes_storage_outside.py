@@ -17,9 +17,9 @@ PARTNER = "22222222-2222-2222-2222-222222222222"
 POLICY = Policy(ownSubscriptions=(PARTNER,))
 
 
-def verdict(one: Manifest) -> Verdict:
+def verdict(changed: Manifest) -> Verdict:
     """The verdict about what was added, or about the cluster where nothing is said against it."""
-    (only,) = verdicts("k8s-outside-storage", with_one(one), policy=POLICY).values()
+    (only,) = verdicts("k8s-outside-storage", with_one(changed), policy=POLICY).values()
     return only
 
 
@@ -35,7 +35,7 @@ def volume(**spec: Any) -> Manifest:
 
 
 @pytest.mark.parametrize(
-    ("one", "expected"),
+    ("changed", "expected"),
     [
         (of_class("nfs.csi.k8s.io", server="203.0.113.7"), OPEN),
         (of_class("nfs.csi.k8s.io", Server="nfs.example.com"), OPEN),
@@ -73,12 +73,12 @@ def volume(**spec: Any) -> Manifest:
         (volume(nfs="x"), UNSEEN),
     ],
 )
-def test_storage_is_open_where_its_server_lies_outside(one: Manifest, expected: Verdict) -> None:
-    assert verdict(one) is expected
+def test_storage_is_open_where_its_server_lies_outside(changed: Manifest, expected: Verdict) -> None:
+    assert verdict(changed) is expected
 
 
 @pytest.mark.parametrize(
-    ("one", "expected"),
+    ("changed", "expected"),
     [
         (of_class("smb.csi.k8s.io", source="\\\\files.example.com\\x"), OPEN),
         (of_class("smb.csi.k8s.io", source="\\\\acct.file.core.windows.net\\x"), FINE),
@@ -94,8 +94,8 @@ def test_storage_is_open_where_its_server_lies_outside(one: Manifest, expected: 
         (volume(cephfs={"monitors": ["mon-a:6789", "mon-b"]}), FINE),
     ],
 )
-def test_a_server_is_read_in_every_form(one: Manifest, expected: Verdict) -> None:
-    assert verdict(one) is expected
+def test_a_server_is_read_in_every_form(changed: Manifest, expected: Verdict) -> None:
+    assert verdict(changed) is expected
 
 
 AZURE_FILES = {"driver": "file.csi.azure.com", "volumeAttributes": {"server": "acct.file.core.windows.net"}}

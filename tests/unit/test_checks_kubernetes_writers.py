@@ -90,9 +90,9 @@ BLAMED: dict[str, tuple[str, Manifest]] = {
 }
 
 
-def signed(one: Manifest, book: Any) -> Manifest:
+def signed(unsigned: Manifest, book: Any) -> Manifest:
     """The manifest as its API server shows it, with this record of who wrote it."""
-    return {**one, "metadata": {**one["metadata"], "managedFields": book}}
+    return {**unsigned, "metadata": {**unsigned["metadata"], "managedFields": book}}
 
 
 def message(check: str, *changes: Manifest) -> str:

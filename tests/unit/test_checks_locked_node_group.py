@@ -204,11 +204,11 @@ def applied(check: str, azure: FakeServices, network: str = VNET) -> FakeService
     return _put(azure, row_of(check, network), {field: [{"Id": f"{configuration}/snapshots/7"}]})
 
 
-def with_rule(azure: FakeServices, to: str = "Internet", **rest: Any) -> FakeServices:
+def with_rule(azure: FakeServices, to: str = "Internet", **fields: Any) -> FakeServices:
     word = {"addressPrefixType": "ServiceTag", "addressPrefix": to}
     rule_properties = {"access": "AlwaysAllow", "direction": "Outbound", "priority": 1, "destinations": [word]}
     _put(azure, RULES, {})
-    return _put(azure, OUT, {**rule_properties, **rest})
+    return _put(azure, OUT, {**rule_properties, **fields})
 
 
 def _put(azure: FakeServices, arm_id: str, properties: dict[str, Any]) -> FakeServices:

@@ -93,7 +93,7 @@ class TestAlerts:
         assert verdicts(alerting(**FUNCTIONS), "alert-receivers", policy)[ACTIONS.lower()] == "Pass"
 
     @pytest.mark.parametrize(
-        ("rule", "held"),
+        ("rule", "properties"),
         [
             ("Microsoft.Insights/scheduledQueryRules", {"actions": {"actionGroups": [ACTIONS]}}),
             ("Microsoft.Insights/metricAlerts", {"actions": [{"actionGroupId": ACTIONS}]}),
@@ -118,10 +118,10 @@ class TestAlerts:
         ],
     )
     def test_a_rule_of_each_kind_counts_where_it_is_about_what_is_in_scope(
-        self, rule: str, held: dict[str, Any], scope: str | None, verdict: str | None
+        self, rule: str, properties: dict[str, Any], scope: str | None, verdict: str | None
     ) -> None:
         azure = served_cluster()
-        azure.put(f"{GROUP}/providers/{rule}/r", {**held, **({"scopes": [scope]} if scope else {})})
+        azure.put(f"{GROUP}/providers/{rule}/r", {**properties, **({"scopes": [scope]} if scope else {})})
         azure.put(ACTIONS, NO_RECEIVERS | WEBHOOK)
         assert verdicts(azure, "alert-receivers").get(ACTIONS.lower()) == verdict
 
@@ -232,7 +232,7 @@ ELSEWHERE = f"{SUBSCRIPTION}/resourceGroups/shop/providers/Microsoft.Compute/dis
 
 class TestBackups:
     @pytest.mark.parametrize(
-        ("copy", "held"),
+        ("copy", "properties"),
         [
             (f"{BACKUPS}/backupInstances/x", lambda source: {"dataSourceInfo": {"resourceID": source}}),
             (f"{RECOVERY}/backupProtectedItems/x", lambda source: {"sourceResourceId": source}),
@@ -249,9 +249,9 @@ class TestBackups:
             (5, "Unknown"),
         ],
     )
-    def test_what_is_copied_decides(self, copy: str, held: Any, source: Any, verdict: str | None) -> None:
+    def test_what_is_copied_decides(self, copy: str, properties: Any, source: Any, verdict: str | None) -> None:
         azure = served_cluster()
-        azure.put(BACKUPS, {}).put(RECOVERY, {}).put(copy, held(source))
+        azure.put(BACKUPS, {}).put(RECOVERY, {}).put(copy, properties(source))
         verdict_of = verdicts(azure, "backup-copies")
         assert verdict_of.get(copy.lower()) == verdict
         assert (CLUSTER.lower() in verdict_of) == (verdict is None)

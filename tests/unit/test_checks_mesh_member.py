@@ -18,7 +18,7 @@ OURS, THEIRS = f"{GROUP}/{MESH}", f"{OTHER_SUBSCRIPTION}/resourceGroups/soc/{MES
 
 
 @pytest.mark.parametrize(
-    ("held", "severity"),
+    ("properties", "severity"),
     [
         ({"managedMeshID": OURS}, "medium"),
         ({"managedMeshID": OURS.upper()}, "medium"),
@@ -28,8 +28,10 @@ OURS, THEIRS = f"{GROUP}/{MESH}", f"{OTHER_SUBSCRIPTION}/resourceGroups/soc/{MES
         ({}, "high"),
     ],
 )
-def test_a_membership_is_found_and_decides_where_the_mesh_is_not_ours(held: dict[str, Any], severity: str) -> None:
-    finding = small_cluster().put(MEMBERSHIP, held).findings("aks-mesh-member")[MEMBERSHIP.lower()]
+def test_a_membership_is_found_and_decides_where_the_mesh_is_not_ours(
+    properties: dict[str, Any], severity: str
+) -> None:
+    finding = small_cluster().put(MEMBERSHIP, properties).findings("aks-mesh-member")[MEMBERSHIP.lower()]
     assert (finding.verdict, finding.severity) == (Verdict.FAIL, severity)
     assert f"az resource delete --ids {MEMBERSHIP}" in finding.remedy
 

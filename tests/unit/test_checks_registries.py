@@ -209,7 +209,7 @@ class TestIdentities:
 
 
 @pytest.mark.parametrize(
-    ("check", "child", "properties", "rest"),
+    ("check", "child", "properties", "fields"),
     [
         ("acr-cache-wildcard", "cacheRules/hub", {"sourceRepository": "docker.io/library/*"}, {}),
         ("acr-cache-wildcard", "cacheRules/one", {"sourceRepository": "docker.io/library/nginx"}, {}),
@@ -220,8 +220,10 @@ class TestIdentities:
         ("acr-replications", "replications/odd", {}, {}),
     ],
 )
-def test_what_leaves_by_itself_fails(check: str, child: str, properties: dict[str, Any], rest: dict[str, Any]) -> None:
-    azure = served_cluster().put(f"{REGISTRY}/{child}", properties, **rest)
+def test_what_leaves_by_itself_fails(
+    check: str, child: str, properties: dict[str, Any], fields: dict[str, Any]
+) -> None:
+    azure = served_cluster().put(f"{REGISTRY}/{child}", properties, **fields)
     assert verdicts(azure, check) == {REGISTRY.lower(): "Fail"}
 
 

@@ -76,7 +76,7 @@ def test_each_switch_is_read_strictly(check: str, properties: dict[str, Any], ve
 
 class TestTasks:
     @pytest.mark.parametrize(
-        ("child", "held"),
+        ("child", "properties"),
         [
             (TASK, {"status": "Enabled"}),
             (TASK, {}),
@@ -85,8 +85,8 @@ class TestTasks:
             (POOL, {"virtualNetworkSubnetResourceId": "/subscriptions/s/subnets/a"}),
         ],
     )
-    def test_whatever_may_run_is_found_and_named(self, child: str, held: dict[str, Any]) -> None:
-        finding = only(served_cluster().put(child, held), "acr-tasks")
+    def test_whatever_may_run_is_found_and_named(self, child: str, properties: dict[str, Any]) -> None:
+        finding = only(served_cluster().put(child, properties), "acr-tasks")
         assert (finding.verdict, finding.severity) == (Verdict.FAIL, "medium")
         assert child.rpartition("/")[2] in finding.message
         assert f"az resource delete --ids {child}" in finding.remedy

@@ -406,10 +406,10 @@ class TestTaps:
 class TestCaptures:
     WATCHER = f"{NETWORK}/networkWatchers/watcher"
 
-    def _azure(self, location: str = "westeurope", **held: Any) -> FakeServices:
+    def _azure(self, location: str = "westeurope", **properties: Any) -> FakeServices:
         azure = served_cluster()
         azure.put(self.WATCHER, {}, location=location)
-        azure.put(f"{self.WATCHER}/packetCaptures/one", held)
+        azure.put(f"{self.WATCHER}/packetCaptures/one", properties)
         return azure
 
     @pytest.mark.parametrize(

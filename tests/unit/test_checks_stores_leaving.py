@@ -128,7 +128,7 @@ def _token(scope_map: str | None = PUSH, **rest: Any) -> FakeAzure:
 
 class TestTokens:
     @pytest.mark.parametrize(
-        ("scope_map", "rest", "verdict", "severity"),
+        ("scope_map", "fields", "verdict", "severity"),
         [
             (PUSH, {}, "Fail", "medium"),
             (PUSH.upper(), {}, "Fail", "medium"),
@@ -145,8 +145,8 @@ class TestTokens:
             (7, {}, "Unknown", "medium"),
         ],
     )
-    def test_one_that_can_sign_in_fails(self, scope_map: Any, rest: Any, verdict: str, severity: str) -> None:
-        finding = only(_token(scope_map, **rest), "acr-tokens")
+    def test_one_that_can_sign_in_fails(self, scope_map: Any, fields: Any, verdict: str, severity: str) -> None:
+        finding = only(_token(scope_map, **fields), "acr-tokens")
         assert (finding.verdict, finding.severity) == (verdict, severity)
         if verdict == "Fail":
             assert "partner" in finding.message

@@ -222,7 +222,7 @@ class TestNetworkManager:
         assert verdicts(azure, check) == {VNET.lower(): "Unknown"}
 
     @pytest.mark.parametrize(
-        ("rest", "verdict"),
+        ("fields", "verdict"),
         [
             ({}, "Fail"),
             ({"access": "Allow"}, "Fail"),
@@ -239,12 +239,12 @@ class TestNetworkManager:
             ({"destinations": [{"addressPrefix": "Storage", "addressPrefixType": "ServiceTag"}]}, "Fail"),
         ],
     )
-    def test_an_admin_rule_fails_when_it_allows_out(self, rest: dict[str, Any], verdict: str) -> None:
-        azure = served_cluster().act(VNET, ADMIN_RULES, _admin_rule(**rest))
+    def test_an_admin_rule_fails_when_it_allows_out(self, fields: dict[str, Any], verdict: str) -> None:
+        azure = served_cluster().act(VNET, ADMIN_RULES, _admin_rule(**fields))
         assert verdicts(azure.change(ROUTES, routes=[]), "avnm-admin-rules") == {VNET.lower(): verdict}
 
     @pytest.mark.parametrize(
-        ("rest", "routes", "verdict"),
+        ("fields", "routes", "verdict"),
         [
             ({}, [route("v4", "0.0.0.0/0", "None")], "Fail"),
             ({}, [route("v4", "20.0.0.0/8", "VnetLocal")], "Fail"),
@@ -255,9 +255,11 @@ class TestNetworkManager:
             ({"direction": "Inbound"}, [route("v4", "0.0.0.0/0", "None")], "Pass"),
         ],
     )
-    def test_the_network_tag_leads_where_routes_widen_it(self, rest: dict[str, Any], routes: Any, verdict: str) -> None:
+    def test_the_network_tag_leads_where_routes_widen_it(
+        self, fields: dict[str, Any], routes: Any, verdict: str
+    ) -> None:
         tag = [{"addressPrefixType": "ServiceTag", "addressPrefix": "VirtualNetwork"}]
-        azure = served_cluster().act(VNET, ADMIN_RULES, _admin_rule(destinations=tag, **rest))
+        azure = served_cluster().act(VNET, ADMIN_RULES, _admin_rule(destinations=tag, **fields))
         assert verdicts(azure.change(ROUTES, routes=routes), "avnm-admin-rules") == {VNET.lower(): verdict}
 
     def test_the_network_tag_leads_to_the_declared_firewall(self) -> None:

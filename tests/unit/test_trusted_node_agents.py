@@ -49,8 +49,8 @@ def plug_in(
     return pod(f"{owner}-x2b4c", namespace, ownerReferences=owned(kind, owner), spec=spec, **fields)
 
 
-def finding_about(one: Manifest, check: str = "k8s-privileged", by: Policy | None = None) -> Finding:
-    (finding,) = findings(check, [*sealed_cluster(), one], policy=by or policy(ENTRY))
+def finding_about(changed: Manifest, check: str = "k8s-privileged", by: Policy | None = None) -> Finding:
+    (finding,) = findings(check, [*sealed_cluster(), changed], policy=by or policy(ENTRY))
     return finding
 
 
@@ -86,7 +86,7 @@ class TestWhatItExcuses:
 
 class TestWhatItDoesNotExcuse:
     @pytest.mark.parametrize(
-        "one",
+        "changed",
         [
             plug_in(f"{PLUG_IN}@{OTHER_DIGEST}"),
             plug_in(f"{PLUG_IN}:v0.18.0"),
@@ -103,8 +103,8 @@ class TestWhatItDoesNotExcuse:
             pod(OWNER, NAMESPACE, spec={"containers": [container(image=f"{PLUG_IN}@{DIGEST}")], "volumes": FOLDER}),
         ],
     )
-    def test_another_image_owner_or_namespace(self, one: Manifest) -> None:
-        assert finding_about(one).verdict is OPEN
+    def test_another_image_owner_or_namespace(self, changed: Manifest) -> None:
+        assert finding_about(changed).verdict is OPEN
 
     def test_and_the_message_names_the_image(self) -> None:
         assert f"not its image {PLUG_IN}@{OTHER_DIGEST}" in finding_about(plug_in(f"{PLUG_IN}@{OTHER_DIGEST}")).message

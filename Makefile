@@ -136,7 +136,7 @@ lock: $(INSTALLED) ## resolve pyproject.toml into both locks; UPGRADE=1 takes th
 SLOW := tests/unit/test_plan_exposing_objects.py
 FAST := tests/golden $(filter-out $(SLOW),$(wildcard $(addprefix tests/unit/test_,gates.py isolation.py plan_*.py drift*.py status.py \
 	objects_*.py engines_vllm.py engines_sglang.py engines_nim.py allow_list.py audit_evaluation.py audit_verdict.py \
-	egress_*.py checks_nsg.py checks_routes.py decision_cases_groups.py attestation_chain.py attestation_keys.py \
+	egress_*.py checks_nsg*.py checks_routes.py decision_cases_groups.py attestation_chain.py attestation_keys.py \
 	sizing_fits.py reasons.py tools_*.py)))
 .PHONY: test-fast
 test-fast: $(INSTALLED) ## the tests of what decides, without a cluster (less than a minute); make test runs everything

@@ -21,6 +21,8 @@ CLUSTER = (
     f"/subscriptions/{SUBSCRIPTION}/resourceGroups/gpu/providers/Microsoft.ContainerService/managedClusters/sealed"
 )
 PLACE = "agentPools/gpu/subnets/nodes"
+ALLOWED = Policy(allowed_dns_servers=("10.0.0.4",))
+HELD_NAMES = ["r2:;/3"] * 3
 TARGETS = Targets(
     public_addresses=("198.51.100.1", "198.51.100.2", "203.0.113.3", "2001:db8::4"),
     storage_names=("stranger.blob.core.windows.net",),

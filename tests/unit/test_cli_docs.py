@@ -23,7 +23,7 @@ from hermetic.cli.status import screen
 from hermetic.cli.status.document import status_document
 from tests.commandline import hermetic, hermetic_process
 from tests.scenarios import a_baked_model, changed
-from tests.unit.test_cli_status_report import a_pod, stale
+from tests.status_reports import a_pod, stale
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 

@@ -17,7 +17,7 @@ from hermetic.cli.status.reading import StatusRequest
 from hermetic.cli.status.report import DeploymentReport
 from hermetic.errors import HermeticError, NotFound, Unreachable
 from tests.commandline import hermetic
-from tests.unit.test_cli_status_report import NOW, proven, starting_model
+from tests.status_reports import NOW, proven, starting_model
 
 REQUEST = StatusRequest("llama", "inference", everywhere=False)
 Answer = DeploymentReport | HermeticError

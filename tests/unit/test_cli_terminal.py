@@ -18,7 +18,7 @@ from hermetic.cli.terminal import NARROWEST, beside, echo_fitted, fitted, in_row
 from hermetic.cli.weights.progress import DRAW_EVERY_SECONDS, TransferProgress
 from hermetic.weights.workers import Progress
 from tests.audit_reports import a_failing_report, pages
-from tests.unit.test_cli_status_report import Terminal, on_a_terminal
+from tests.status_reports import Terminal, on_a_terminal
 
 WORDS = st.lists(st.text("abc-/.:", min_size=1, max_size=30), max_size=30)
 WIDTHS = st.integers(NARROWEST, 120)

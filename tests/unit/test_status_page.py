@@ -14,7 +14,7 @@ from hermetic.cli.status.page import status_page
 from hermetic.cli.status.reading import StatusRequest
 from hermetic.cli.status.report import AdapterRow, DeploymentReport
 from tests.commandline import hermetic
-from tests.unit.test_cli_status_report import NOW, proven, starting_model
+from tests.status_reports import NOW, proven, starting_model
 
 NONE = "\N{EN DASH}"
 HOSTILE = '<script>alert(1)</script><img src="http://evil.example/x">'

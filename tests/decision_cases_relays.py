@@ -135,12 +135,12 @@ def denied(direction: str, word: str = "VirtualNetwork", *, by: str = "far") -> 
     return change
 
 
-def peering_says(side: str, **held: Any) -> Change:
+def peering_says(side: str, **fields: Any) -> Change:
     """One side of the peering, of the nodes ("ours") or of the hub."""
 
     def change(estate: Estate) -> None:
         far = f"{estate.site.hub}/virtualNetworkPeerings/to-inference"
-        estate.properties(estate.site.peering if side == "ours" else far).update(held)
+        estate.properties(estate.site.peering if side == "ours" else far).update(fields)
 
     return change
 

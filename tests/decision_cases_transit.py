@@ -117,29 +117,29 @@ def allow_rule_without_lists(estate: Estate) -> None:
     estate.properties(f"{estate.site.dns_policy}/dnsSecurityRules/allow")["dnsResolverDomainLists"] = []
 
 
-def firewall_rule(kind: str = "NetworkRule", **held: Any) -> Change:
+def firewall_rule(kind: str = "NetworkRule", **fields: Any) -> Change:
     """One more rule of the declared firewall."""
 
     def change(estate: Estate) -> None:
         group = estate.properties(f"{POLICY}/ruleCollectionGroups/inference")
         group["ruleCollections"][0]["rules"].append(
-            {"ruleType": kind, "name": "more", "sourceAddresses": ["*"], **held}
+            {"ruleType": kind, "name": "more", "sourceAddresses": ["*"], **fields}
         )
 
     return change
 
 
-def to_addresses(*words: str) -> Change:
-    return firewall_rule(destinationAddresses=list(words), ipProtocols=["TCP"], destinationPorts=["443"])
+def to_addresses(*addresses: str) -> Change:
+    return firewall_rule(destinationAddresses=list(addresses), ipProtocols=["TCP"], destinationPorts=["443"])
 
 
-def to_accepted_addresses(*words: str) -> Change:
+def to_accepted_addresses(*addresses: str) -> Change:
     """Addresses that the policy file states the owner of."""
 
     def change(estate: Estate) -> None:
-        to_addresses(*words)(estate)
+        to_addresses(*addresses)(estate)
         estate.policy["allowedPublicDestinations"] = [
-            {"prefix": prefix, "reason": "a partner, by contract"} for prefix in words
+            {"prefix": prefix, "reason": "a partner, by contract"} for prefix in addresses
         ]
 
     return change

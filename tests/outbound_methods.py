@@ -33,8 +33,8 @@ FIREWALL = f"{NETWORK}/azureFirewalls/wall"
 ELSEWHERE = f"{SUBSCRIPTION}/resourceGroups/staging/providers/Microsoft.Network"
 
 
-def the(found: dict[str, Finding], resource: str) -> Finding:
-    return found[resource.lower()]
+def the(findings: dict[str, Finding], resource: str) -> Finding:
+    return findings[resource.lower()]
 
 
 def balancer(

@@ -40,8 +40,8 @@ def with_a_firewall(azure: FakeAzure) -> FakeAzure:
     return azure.put(FIREWALL, {"ipConfigurations": [{"name": "i", "properties": frontend}]})
 
 
-def verdict_and_severity(found: dict[str, Finding], resource: str) -> tuple[str, str]:
-    finding = the(found, resource)
+def verdict_and_severity(findings: dict[str, Finding], resource: str) -> tuple[str, str]:
+    finding = the(findings, resource)
     return finding.verdict.value, finding.severity.value
 
 

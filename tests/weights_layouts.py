@@ -23,9 +23,9 @@ STORAGE_ERROR = b'<?xml version="1.0" encoding="utf-8"?><Error><Code>Authenticat
 TEMPLATE = "{%- for message in messages %}{{ message.role }}: {{ message.content }}{% endfor %}"
 
 
-def tokenizer_json(words: int = 40) -> bytes:
-    vocabulary = {f"töken{number}": number for number in range(words)}
-    merges = [[f"a{number}", f"b{number}"] for number in range(words)]
+def tokenizer_json(token_count: int = 40) -> bytes:
+    vocabulary = {f"töken{number}": number for number in range(token_count)}
+    merges = [[f"a{number}", f"b{number}"] for number in range(token_count)]
     model = {"type": "BPE", "vocab": vocabulary, "merges": merges}
     return json.dumps({"version": "1.0", "added_tokens": [], "model": model}, indent=2, ensure_ascii=False).encode()
 

@@ -174,16 +174,16 @@ def test_parallel_paths_are_one_line_of_words_with_a_count(show):
         for number in range(6)
     )
     tab = show(replace(a_failing_report(), findings=many))
-    (words,) = tab.evaluate("[...document.querySelectorAll('.ways li')].map(each => each.innerText)")
-    assert "\N{MULTIPLICATION SIGN} 6" in words
+    (text,) = tab.evaluate("[...document.querySelectorAll('.ways li')].map(each => each.innerText)")
+    assert "\N{MULTIPLICATION SIGN} 6" in text
     assert tab.evaluate("document.querySelectorAll('svg .place').length") == 4
 
 
 def test_every_path_in_the_drawing_is_there_in_words(show):
     tab = show(a_failing_report())
-    words = tab.evaluate("[...document.querySelectorAll('.ways li')].map(each => each.innerText.replace(/\\s+/g, ' '))")
-    assert "subnet snet-pods → nat gateway nat-egress → public ip pip-egress → internet open critical" in words
-    assert "vnet vnet-spoke → peer vnet vnet-hub accepted high" in words
+    texts = tab.evaluate("[...document.querySelectorAll('.ways li')].map(each => each.innerText.replace(/\\s+/g, ' '))")
+    assert "subnet snet-pods → nat gateway nat-egress → public ip pip-egress → internet open critical" in texts
+    assert "vnet vnet-spoke → peer vnet vnet-hub accepted high" in texts
     assert tab.evaluate("document.querySelector('svg').getAttribute('role')") == "img"
     assert "each is listed" in tab.evaluate("document.querySelector('svg > title').textContent")
 
@@ -344,9 +344,9 @@ def test_a_command_is_copied_as_it_is_typed(show):
         f"[...document.querySelectorAll('.command')].find(each => each.innerText.includes('{command}'))"
         ".querySelector('.copy').click()"
     )
-    (taken,) = tab.evaluate("new Promise(done => setTimeout(() => done(window.taken), 50))")
-    assert taken.startswith(command)
-    assert "\n" not in taken
+    (clicked,) = tab.evaluate("new Promise(done => setTimeout(() => done(window.taken), 50))")
+    assert clicked.startswith(command)
+    assert "\n" not in clicked
     assert tab.evaluate("[...document.querySelectorAll('.copy')].every(each => !each.hidden)") is True
     assert tab.evaluate("document.querySelector('.copy').textContent") in {"Copy", "Copied"}
 
@@ -385,9 +385,9 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(show):
         tab.call("Emulation.clearDeviceMetricsOverride")
 
 
-def _search(tab: Tab, words: str) -> None:
+def _search(tab: Tab, query: str) -> None:
     tab.evaluate(
-        f"(() => {{ const box = document.getElementById('search'); box.value = {json.dumps(words)};"
+        f"(() => {{ const box = document.getElementById('search'); box.value = {json.dumps(query)};"
         "box.dispatchEvent(new Event('input', {bubbles: true})); })()"
     )
 

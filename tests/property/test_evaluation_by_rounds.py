@@ -39,17 +39,20 @@ class Asked:
         return answers
 
 
-def must_agree_in_every_round(asked: Asked, policy: Policy) -> int:
+def must_agree_in_every_round(questions: Asked, policy: Policy) -> int:
     """The number of rounds."""
-    growing, judging = Estate(asked.arm.cluster, asked.sources, {}), Evaluation(policy)
+    growing, judging = Estate(questions.arm.cluster, questions.sources, {}), Evaluation(policy)
     known_answers: dict[Question, Answer] = {}
     for number in range(ROUNDS):
-        findings_so_far, anew = judging.findings(growing), Estate(asked.arm.cluster, asked.sources, known_answers)
+        findings_so_far, anew = (
+            judging.findings(growing),
+            Estate(questions.arm.cluster, questions.sources, known_answers),
+        )
         assert findings_so_far == evaluate(anew, policy)
         assert growing.wanted.keys() == anew.wanted.keys()
         if not growing.wanted:
             return number
-        more = asked.answers(tuple(growing.wanted.values()))
+        more = questions.answers(tuple(growing.wanted.values()))
         known_answers |= more
         growing = growing.with_answers(more)
     raise AssertionError(f"still wanted after {ROUNDS} rounds")

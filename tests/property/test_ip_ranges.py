@@ -41,10 +41,10 @@ def numbers_in(spans: ranges.Space) -> set[tuple[int, int]]:
 @example([(4, 0, 9)], [(4, 3, 0), (4, 5, 0)])
 @example([(4, 0, 2), (4, 5, 2)], [(4, 1, 5)])
 def test_arithmetic_of_spans_is_that_of_sets(left: list[ranges.Span], right: list[ranges.Span]) -> None:
-    space, taken = (ranges.union((version, at, at + more) for version, at, more in spans) for spans in (left, right))
+    space, removed = (ranges.union((version, at, at + more) for version, at, more in spans) for spans in (left, right))
     for spans, numbers in (
-        (ranges.overlap(space, taken), numbers_in(space) & numbers_in(taken)),
-        (ranges.without(space, taken), numbers_in(space) - numbers_in(taken)),
+        (ranges.overlap(space, removed), numbers_in(space) & numbers_in(removed)),
+        (ranges.without(space, removed), numbers_in(space) - numbers_in(removed)),
         (ranges.overlap(space, space), numbers_in(space)),
     ):
         assert numbers_in(spans) == numbers

@@ -36,19 +36,19 @@ values = nested(scalars, st.text(characters, max_size=6))
 any_values = nested(scalars | st.integers() | st.floats() | st.text(), st.text(max_size=6))
 
 
-def is_same(one: Any, other: Any) -> bool:
+def is_same(first: Any, other: Any) -> bool:
     """Equal, of equal types: 1 is not 1.0 and True is not 1; NaN is NaN, and -0.0 is not 0.0."""
-    if type(one) is not type(other):
+    if type(first) is not type(other):
         return False
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(is_same(value, other[key]) for key, value in one.items())
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(is_same, one, other))
-    if isinstance(one, float):
-        return (math.isnan(one) and math.isnan(other)) or (
-            one == other and math.copysign(1, one) == math.copysign(1, other)
+    if isinstance(first, dict):
+        return first.keys() == other.keys() and all(is_same(value, other[key]) for key, value in first.items())
+    if isinstance(first, list):
+        return len(first) == len(other) and all(map(is_same, first, other))
+    if isinstance(first, float):
+        return (math.isnan(first) and math.isnan(other)) or (
+            first == other and math.copysign(1, first) == math.copysign(1, other)
         )
-    return bool(one == other)
+    return bool(first == other)
 
 
 @given(value=values, ascii_only=st.booleans(), indent=st.sampled_from([None, 1]))

@@ -16,9 +16,9 @@ ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(mi
 
 @given(MOMENTS, MOMENTS, ZONES, ZONES)
 def test_only_a_machine_created_strictly_later_passes(
-    since: datetime, created: datetime, one: timezone, other: timezone
+    since: datetime, created: datetime, first: timezone, other: timezone
 ) -> None:
-    finding = judged(silent(created.astimezone(other).isoformat()), stated(since.astimezone(one).isoformat()))
+    finding = judged(silent(created.astimezone(other).isoformat()), stated(since.astimezone(first).isoformat()))
     assert finding.verdict is (Verdict.PASS if created > since else Verdict.UNKNOWN)
 
 

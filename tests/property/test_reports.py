@@ -159,13 +159,13 @@ PLACES = st.sampled_from("abcdefgh")
     st.lists(st.builds(NetworkPlace, PLACES, st.sampled_from(PlaceKind), st.text(max_size=80)), max_size=8).map(tuple),
     st.lists(st.builds(NetworkLink, PLACES, PLACES, st.booleans(), st.text(max_size=5)), max_size=16).map(tuple),
 )
-def test_any_topology_can_be_drawn(places, links):
-    drawing = drawing_of(Topology(places, links))
-    known = {place.id for place in places}
-    assert {box.network_place.id for box in drawing.boxes} == known
-    wanted = {(link.source, link.target) for link in links if link.source != link.target}
+def test_any_topology_can_be_drawn(nodes, links):
+    drawing = drawing_of(Topology(nodes, links))
+    node_ids = {node.id for node in nodes}
+    assert {box.network_place.id for box in drawing.boxes} == node_ids
+    expected = {(link.source, link.target) for link in links if link.source != link.target}
     drawn = {(arrow.link.source, arrow.link.target): arrow.link for arrow in drawing.arrows}
-    assert drawn.keys() == {pair for pair in wanted if set(pair) <= known}
+    assert drawn.keys() == {pair for pair in expected if set(pair) <= node_ids}
     assert all(
         drawn[link.source, link.target].open for link in links if link.open and (link.source, link.target) in drawn
     )

@@ -97,9 +97,9 @@ def unanswered(folder: Path, board: dict[str, Any], series: dict[str, str]) -> s
         }
         for query in queries(board)
     ]
-    given = [{"series": name, "values": values} for name, values in series.items()]
+    samples = [{"series": name, "values": values} for name, values in series.items()]
     file = folder / "board.yaml"
-    file.write_text(yaml.safe_dump({"tests": [{"interval": "1m", "input_series": given, "promql_expr_test": tests}]}))
+    file.write_text(yaml.safe_dump({"tests": [{"interval": "1m", "input_series": samples, "promql_expr_test": tests}]}))
     ran = subprocess.run(
         [prometheus_programs().promtool, "test", "rules", file], capture_output=True, text=True, check=False, timeout=60
     )

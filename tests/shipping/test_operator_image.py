@@ -353,8 +353,8 @@ def test_a_version_that_the_archive_has_no_more_is_refused_unless_the_present_on
     monkeypatch.setattr(debian, "cache_folder", lambda: tmp_path)
     present = tmp_path / "present.deb"
 
-    def fetches_the_present_one_alone(wanted, _folder, _architecture):
-        return {} if "=" in wanted[first.name] else {first.name: present}
+    def fetches_the_present_one_alone(requirements, _folder, _architecture):
+        return {} if "=" in requirements[first.name] else {first.name: present}
 
     monkeypatch.setattr(debian, "downloaded", fetches_the_present_one_alone)
 

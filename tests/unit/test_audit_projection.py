@@ -49,9 +49,9 @@ def _reduced(question: Question, answer: Answer) -> Answer:
     return replace(answer, bodies=bodies, projection=fields_kept(question.kind))
 
 
-def _nics(row: dict[str, Any], kept: str = "") -> Estate:
+def _nics(row: dict[str, Any], projection: str = "") -> Estate:
     question = Question("azure", "list", NICS, GROUP, NetworkInterface.API_VERSION)
-    return Estate(f"{GROUP}/cluster", ("azure",), {question: Answer((Body(row, SEEN),), SEEN, None, kept)})
+    return Estate(f"{GROUP}/cluster", ("azure",), {question: Answer((Body(row, SEEN),), SEEN, None, projection)})
 
 
 @pytest.mark.parametrize(

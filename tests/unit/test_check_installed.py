@@ -115,10 +115,10 @@ def test_what_may_not_be_listed_is_unknown_and_what_is_not_there_fails(field: st
     assert gone is (RowVerdict.UNKNOWN if field == "leases" else RowVerdict.FAIL)
 
 
-def change(field: str, place: int, how: Callable[[dict[str, Any]], Any]) -> list[CheckRow]:
+def change(field: str, position: int, how: Callable[[dict[str, Any]], Any]) -> list[CheckRow]:
     facts = an_installation()
     items = copy.deepcopy(list(getattr(facts, field).items))
-    how(items[place])
+    how(items[position])
     return complaints(replace(facts, **{field: Read(tuple(items))}))
 
 

@@ -104,9 +104,10 @@ def test_what_is_planted_is_found(name: str, layout: str, record_property: Calla
 def in_lower_case(findings: tuple[Finding, ...]) -> list[Finding]:
     """Azure spells ids in several ways; whose spelling a shared request has depends on the check that came first."""
 
-    def of(one: Finding) -> Finding:
+    def of(finding: Finding) -> Finding:
         return replace(
-            one, evidence=tuple(replace(evidence, request=evidence.request.lower()) for evidence in one.evidence)
+            finding,
+            evidence=tuple(replace(evidence, request=evidence.request.lower()) for evidence in finding.evidence),
         )
 
     return [of(finding) for finding in findings]

@@ -358,7 +358,7 @@ class TestOddRules:
     """A value that cannot be read must not hide what other rules show."""
 
     @pytest.mark.parametrize(
-        "odd",
+        "damaged",
         [
             {"destinationAddresses": 5},
             {"destinationAddresses": [None]},
@@ -367,12 +367,12 @@ class TestOddRules:
             {"targetFqdns": [["x"]]},
         ],
     )
-    def test_a_damaged_rule_hides_no_wide_one(self, odd: dict[str, Any]) -> None:
+    def test_a_damaged_rule_hides_no_wide_one(self, damaged: dict[str, Any]) -> None:
         azure = filtered({"destinationAddresses": ["10.0.1.4"]})
-        wide = collection_of(odd, {"destinationAddresses": ["*"]})
+        wide = collection_of(damaged, {"destinationAddresses": ["*"]})
         azure.put(f"{POLICY_ID}/ruleCollectionGroups/two", {"ruleCollections": [wide]})
         assert verdicts(azure, "firewall-in-path", FILTERED)[FIREWALL.lower()] == "Fail"
-        named = collection_of(odd, {"destinationAddresses": ["10.0.1.5"]})
+        named = collection_of(damaged, {"destinationAddresses": ["10.0.1.5"]})
         azure.put(f"{POLICY_ID}/ruleCollectionGroups/two", {"ruleCollections": [named]})
         assert verdicts(azure, "firewall-in-path", FILTERED)[FIREWALL.lower()] == "Unknown"
 

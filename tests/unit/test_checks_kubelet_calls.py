@@ -43,9 +43,9 @@ def verdict(spec: Manifest) -> Verdict:
 
 @pytest.mark.parametrize("of", PLACES)
 @pytest.mark.parametrize("action", [HTTP, TCP])
-@pytest.mark.parametrize("place", [*PROBES, *HOOKS])
-def test_probe_or_hook_with_a_host_outside_fails(place: str, action: str, of: str) -> None:
-    manifests = [*sealed_cluster(), pod("web", "team", spec=handled(place, action, "evil.example", of))]
+@pytest.mark.parametrize("field", [*PROBES, *HOOKS])
+def test_probe_or_hook_with_a_host_outside_fails(field: str, action: str, of: str) -> None:
+    manifests = [*sealed_cluster(), pod("web", "team", spec=handled(field, action, "evil.example", of))]
     (finding,) = findings(CHECK, manifests)
     assert (finding.verdict, finding.severity, finding.reason) == (Verdict.FAIL, Severity.HIGH, "KubeletCallsOutside")
     assert finding.path_texts == ("v1/Pod team/web -> kubelet -> evil.example",)
@@ -97,7 +97,7 @@ def test_template_without_pods_fails_as_its_pods_would() -> None:
     assert verdicts(CHECK, [*sealed_cluster(), deployment]) == {"apps/v1/Deployment team/web": Verdict.FAIL}
 
 
-@pytest.mark.parametrize("place", [*PROBES, *HOOKS])
-def test_cache_keeps_hosts_of_probes_and_hooks(place: str) -> None:
-    projection = projected(Pod, pod("web", "team", spec=handled(place, HTTP, "evil.example")))
+@pytest.mark.parametrize("field", [*PROBES, *HOOKS])
+def test_cache_keeps_hosts_of_probes_and_hooks(field: str) -> None:
+    projection = projected(Pod, pod("web", "team", spec=handled(field, HTTP, "evil.example")))
     assert verdict(projection["spec"]) is Verdict.FAIL

@@ -100,10 +100,10 @@ def test_a_cluster_whose_pods_check_their_gpus_and_weights_passes_every_check(na
         container["name"] for item in manifests if item["kind"] == "Pod" for container in item["spec"]["initContainers"]
     ]
     assert CHECKER in init_containers
-    others = [
+    foreign = [
         item for item in sealed_cluster() if item["kind"] != "NetworkPolicy" and item["metadata"]["name"] != "app-1"
     ]
-    findings = evaluate(estate([*others, *manifests]), registry)
+    findings = evaluate(estate([*foreign, *manifests]), registry)
     assert [finding for finding in findings if finding.verdict is not Verdict.PASS] == []
 
 

@@ -249,11 +249,11 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "words"), BAD, ids=[f"{number}" for number in range(len(BAD))])
-def test_a_bad_statement_is_refused(change: dict[str, Any], words: str) -> None:
+@pytest.mark.parametrize(("change", "message"), BAD, ids=[f"{number}" for number in range(len(BAD))])
+def test_a_bad_statement_is_refused(change: dict[str, Any], message: str) -> None:
     good = {"subnet": NODES, "since": PRIVATE, "statedBy": "platform-team@contoso.example"}
     Policy.model_validate({"subnetsPrivateSince": [good]})
-    with pytest.raises(ValidationError, match=words):
+    with pytest.raises(ValidationError, match=message):
         Policy.model_validate({"subnetsPrivateSince": [{**good, **change}]})
 
 

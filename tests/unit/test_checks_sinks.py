@@ -413,7 +413,7 @@ class TestCaptures:
         return azure
 
     @pytest.mark.parametrize(
-        ("kept", "verdict", "severity"),
+        ("stored", "verdict", "severity"),
         [
             ({"storageId": f"{FOREIGN}/Microsoft.Storage/storageAccounts/a"}, "Fail", "high"),
             ({"storagePath": "https://stranger.blob.core.windows.net/x.cap"}, "Fail", "high"),
@@ -423,9 +423,9 @@ class TestCaptures:
         ],
     )
     def test_a_capture_of_nodes_is_as_bad_as_where_it_is_kept(
-        self, kept: dict[str, Any], verdict: str, severity: str
+        self, stored: dict[str, Any], verdict: str, severity: str
     ) -> None:
-        azure = self._azure(target=SCALE_SET, storageLocation=kept)
+        azure = self._azure(target=SCALE_SET, storageLocation=stored)
         finding = only(azure, "packet-capture")
         assert (finding.verdict, finding.severity) == (verdict, severity)
 

@@ -63,8 +63,8 @@ def test_namespace_that_is_not_known_to_be_terminating_excuses_no_template(statu
 
 
 def test_another_terminating_namespace_excuses_no_template() -> None:
-    others = [namespace(name=name) for name in ("tea", "team-2", "Team")]
-    assert verdicts(CHECK, [*sealed_cluster(), resting(), *others]) == OPEN
+    namespaces = [namespace(name=name) for name in ("tea", "team-2", "Team")]
+    assert verdicts(CHECK, [*sealed_cluster(), resting(), *namespaces]) == OPEN
 
 
 def test_namespaces_that_may_not_be_listed_excuse_no_template() -> None:

@@ -48,7 +48,7 @@ def test_empty_documents_are_passed_over_and_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "says"),
+    ("text", "position", "says"),
     [
         ("a: 1\nb: 2\na: 3\n", "3:1", "duplicate key 'a' (first on line 1)"),
         ('{"a": 1, "a": 2}', "1:1", "duplicate key 'a'"),
@@ -62,9 +62,9 @@ def test_empty_documents_are_passed_over_and_counted() -> None:
         ("a: &a 1\n<<: *a\n", "2:5", "'<<' takes an object"),
     ],
 )
-def test_what_kubectl_would_let_pass_is_a_fault_with_its_place(text: str, place: str, says: str) -> None:
+def test_what_kubectl_would_let_pass_is_a_fault_with_its_place(text: str, position: str, says: str) -> None:
     (fault,) = read(text).faults
-    assert str(fault.place) == place
+    assert str(fault.place) == position
     assert says in fault.message
 
 
@@ -73,7 +73,7 @@ def test_every_fault_of_a_document_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "says"),
+    ("text", "position", "says"),
     [
         ("a: [1\nb: 2", "2:2", "did not find expected"),
         ("a: 'x\n", "2:1", "unexpected end"),
@@ -86,10 +86,10 @@ def test_every_fault_of_a_document_is_told() -> None:
         ('{"a":' * 5000, "1:502", "nested more than 100 deep"),
     ],
 )
-def test_what_is_no_yaml_is_refused_with_its_place(text: str, place: str, says: str) -> None:
+def test_what_is_no_yaml_is_refused_with_its_place(text: str, position: str, says: str) -> None:
     with pytest.raises(NotReadable) as refused:
         list(read_documents(text))
-    assert str(refused.value.place) == place
+    assert str(refused.value.place) == position
     assert says in refused.value.message
 
 

@@ -30,9 +30,9 @@ def is_within(line: str, width: int) -> bool:
 
 
 @given(WORDS, WIDTHS, st.sampled_from(["", "  ", "      "]))
-def test_no_word_is_cut_and_no_line_is_too_long(words: list[str], width: int, indent: str) -> None:
-    rows = list(wrapped(" ".join(words), width, indent, f"{indent}  "))
-    assert " ".join(rows).split() == words
+def test_no_word_is_cut_and_no_line_is_too_long(tokens: list[str], width: int, indent: str) -> None:
+    rows = list(wrapped(" ".join(tokens), width, indent, f"{indent}  "))
+    assert " ".join(rows).split() == tokens
     assert all(is_within(row, width) for row in rows)
     assert all(row.startswith(f"{indent}  ") for row in rows[1:])
 

@@ -29,9 +29,9 @@ def typed(*manifests: Manifest) -> str:
     return yaml.safe_dump_all(manifests, sort_keys=False, allow_unicode=True)
 
 
-def line_of(text: str, words: str) -> int:
+def line_of(text: str, text_of_line: str) -> int:
     """The line that holds these words, from 1."""
-    return next(number for number, line in enumerate(text.splitlines(), 1) if words in line)
+    return next(number for number, line in enumerate(text.splitlines(), 1) if text_of_line in line)
 
 
 def test_every_sample_is_valid() -> None:

@@ -205,8 +205,8 @@ async def _with(arm: ArmStandIn, fault: Fault) -> CollectedAudit | None:
         arm.lift()
 
 
-def _passes_nothing_new(seen: CollectedAudit, clean: CollectedAudit) -> None:
-    new = {claim for claim in seen.claims() if claim[2] in PASSING} - clean.claims()
+def _passes_nothing_new(audit: CollectedAudit, clean: CollectedAudit) -> None:
+    new = {claim for claim in audit.claims() if claim[2] in PASSING} - clean.claims()
     assert new == set()
 
 

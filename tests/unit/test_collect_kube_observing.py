@@ -142,7 +142,7 @@ async def test_an_event_of_an_unknown_form_is_evaluated_again(watching: Any) -> 
 
 
 @pytest.mark.parametrize(
-    ("what", "malformed"),
+    ("case", "malformed"),
     [
         ("ADDED", {"apiVersion": "v1", "kind": "Node", "metadata": {"resourceVersion": "9"}}),
         ("MODIFIED", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "odd", "resourceVersion": 9}}),
@@ -153,12 +153,12 @@ async def test_an_event_of_an_unknown_form_is_evaluated_again(watching: Any) -> 
     ids=str,
 )
 async def test_a_malformed_object_of_a_watch_leaves_its_kind_unseen_until_it_is_listed(
-    watching: Any, what: str, malformed: Manifest
+    watching: Any, case: str, malformed: Manifest
 ) -> None:
     api = Served(sealed_cluster())
     observations, notified = await watching(api)
     api.refuse("nodes", Unreachable("connection refused"))
-    api.interrupt("Node", (what, malformed))
+    api.interrupt("Node", (case, malformed))
     await until(lambda: "k8s-node-externalip" in unknown(observations))
     assert notified[-1] == observations.revision
     problem = observations.answers()[question(Node, "")].problem

@@ -193,10 +193,10 @@ REACHED: list[tuple[str, tuple[dict[str, Any], ...], list[str]]] = [
 
 
 @pytest.mark.parametrize(
-    ("rules", "found"), [pytest.param(rules, expected, id=title) for title, rules, expected in REACHED]
+    ("rules", "expected"), [pytest.param(rules, expected, id=title) for title, rules, expected in REACHED]
 )
-def test_which_allows_are_reached(rules: tuple[dict[str, Any], ...], found: list[str]) -> None:
-    assert names(*rules) == found
+def test_which_allows_are_reached(rules: tuple[dict[str, Any], ...], expected: list[str]) -> None:
+    assert names(*rules) == expected
 
 
 def test_the_order_in_a_list_does_not_matter() -> None:

@@ -33,9 +33,9 @@ def logged(*writes: float, resource: str = NODES, operation: str = SUBNET_WRITE,
     return small_cluster().put(GROUP, log_body)
 
 
-def attested(since: float, seen: float) -> Policy:
+def attested(since: float, observed: float) -> Policy:
     """An earlier attestation: private since, and last seen, so many hours before; its audit took a minute."""
-    before = AttestedPrivate(NODES, ago(since), ago(seen) - timedelta(minutes=1), ago(seen), DIGEST)
+    before = AttestedPrivate(NODES, ago(since), ago(observed) - timedelta(minutes=1), ago(observed), DIGEST)
     return Policy(attested_private=(before,))
 
 
@@ -57,7 +57,7 @@ def known(azure: FakeAzure, policy: Policy) -> Since | VoidProof | None:
 
 
 @pytest.mark.parametrize(
-    ("writes", "since", "seen", "expected"),
+    ("writes", "since", "observed", "expected"),
     [
         ((), 48, 24, (89 * 24, Basis.ACTIVITY_LOG)),  # no write in the window: private since it begins
         ((500,), 48, 24, (500, Basis.ACTIVITY_LOG)),  # the last write before it was seen
@@ -73,9 +73,9 @@ def known(azure: FakeAzure, policy: Policy) -> Since | VoidProof | None:
     ],
 )
 def test_the_log_is_held_against_the_attestation_before(
-    writes: tuple[float, ...], since: float, seen: float, expected: tuple[float, Basis] | None
+    writes: tuple[float, ...], since: float, observed: float, expected: tuple[float, Basis] | None
 ) -> None:
-    privacy = known(logged(*writes), attested(since, seen))
+    privacy = known(logged(*writes), attested(since, observed))
     if expected is None:
         assert isinstance(privacy, VoidProof)
         assert "write" in privacy.message

@@ -320,12 +320,12 @@ def test_documents_of_the_metadata_service_are_cut_to_what_matters():
     assert metadata.summary("network", network) == ["198.51.100.7"]
 
 
-@pytest.mark.parametrize("what", metadata.PATHS)
+@pytest.mark.parametrize("name", metadata.PATHS)
 @pytest.mark.parametrize(
     "body", [None, [], {}, "text", 7, {"loadbalancer": []}, {"interface": [{}]}, {"interface": []}]
 )
-def test_a_document_of_another_shape_says_nothing(what, body):
-    assert metadata.summary(what, body) is None
+def test_a_document_of_another_shape_says_nothing(name, body):
+    assert metadata.summary(name, body) is None
 
 
 @pytest.mark.parametrize(

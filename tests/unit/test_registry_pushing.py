@@ -186,20 +186,26 @@ def challenge(realm: str) -> Answer:
     return Answer(401, {"Www-Authenticate": header})
 
 
-def redirects(place: str) -> dict[str, tuple[str, Answer]]:
+def redirects(location: str) -> dict[str, tuple[str, Answer]]:
     return {
-        "an upload elsewhere": ("POST", Answer(202, {"Location": f"http://{place}/v2/a/blobs/uploads/0"})),
-        "an upload elsewhere without a scheme": ("POST", Answer(202, {"Location": f"//{place}/v2/a/blobs/uploads/0"})),
+        "an upload elsewhere": ("POST", Answer(202, {"Location": f"http://{location}/v2/a/blobs/uploads/0"})),
+        "an upload elsewhere without a scheme": (
+            "POST",
+            Answer(202, {"Location": f"//{location}/v2/a/blobs/uploads/0"}),
+        ),
         "an upload with a login in its place": (
             "POST",
-            Answer(202, {"Location": f"http://127.0.0.1@{place}/v2/a/blobs/uploads/0"}),
+            Answer(202, {"Location": f"http://127.0.0.1@{location}/v2/a/blobs/uploads/0"}),
         ),
-        "a redirect of the beginning": ("POST", Answer(307, {"Location": f"http://{place}/"})),
-        "a permanent redirect of the beginning": ("POST", Answer(308, {"Location": f"http://{place}/"})),
-        "a redirect of a chunk": ("PATCH", Answer(307, {"Location": f"http://{place}/"})),
-        "a redirect of the end": ("PUT", Answer(302, {"Location": f"http://{place}/"})),
-        "tokens elsewhere": ("HEAD", challenge(f"http://{place}/oauth2/token")),
-        "tokens elsewhere with the registry as a login": ("HEAD", challenge(f"http://127.0.0.1@{place}/oauth2/token")),
+        "a redirect of the beginning": ("POST", Answer(307, {"Location": f"http://{location}/"})),
+        "a permanent redirect of the beginning": ("POST", Answer(308, {"Location": f"http://{location}/"})),
+        "a redirect of a chunk": ("PATCH", Answer(307, {"Location": f"http://{location}/"})),
+        "a redirect of the end": ("PUT", Answer(302, {"Location": f"http://{location}/"})),
+        "tokens elsewhere": ("HEAD", challenge(f"http://{location}/oauth2/token")),
+        "tokens elsewhere with the registry as a login": (
+            "HEAD",
+            challenge(f"http://127.0.0.1@{location}/oauth2/token"),
+        ),
     }
 
 

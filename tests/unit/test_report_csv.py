@@ -18,8 +18,8 @@ def rows(text: str) -> list[dict[str, str]]:
 
 def test_there_is_a_row_for_each_finding_cause_by_cause():
     report = a_failing_report()
-    found = [(row["causeOrder"], row["check"], row["resource"]) for row in rows(as_csv(report, pages()))]
-    assert found == [
+    rows_of_causes = [(row["causeOrder"], row["check"], row["resource"]) for row in rows(as_csv(report, pages()))]
+    assert rows_of_causes == [
         (str(cause.number) if cause else "", one.check, one.resource)
         for one, cause in by_cause(report.findings, pages())
     ]

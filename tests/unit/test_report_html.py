@@ -133,9 +133,9 @@ def test_a_report_that_could_not_see_everything_does_not_claim_that_there_is_no_
 def test_every_request_and_digest_is_on_the_page():
     text = as_html(a_failing_report(), pages())
     for finding in a_failing_report().findings:
-        for seen in finding.evidence:
-            assert seen.request in text
-            assert (seen.sha256 or "403") in text
+        for exchange in finding.evidence:
+            assert exchange.request in text
+            assert (exchange.sha256 or "403") in text
 
 
 def test_each_printed_page_has_cluster_date_digest_and_page_number():

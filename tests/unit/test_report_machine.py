@@ -27,7 +27,7 @@ def test_fields_are_those_of_the_contract_in_its_order():
 
 def test_a_finding_has_the_fields_of_the_contract_in_its_order():
     findings = json.loads(as_json(a_failing_report(), pages()))["findings"]
-    finding = next(each for each in findings if each["check"] == "subnet-default-outbound")
+    finding = next(row for row in findings if row["check"] == "subnet-default-outbound")
     assert list(finding) == [
         "check", "verdict", "severity", "resource", "reason", "message", "remedy", "paths", "evidence",
     ]  # fmt: skip
@@ -66,4 +66,4 @@ def test_digest_is_of_the_file_that_the_command_writes():
 
 def test_every_name_comes_back_as_it_was():
     findings = json.loads(as_json(a_hostile_report(), pages()))["findings"]
-    assert {each["resource"] for each in findings} == {each.resource for each in a_hostile_report().findings}
+    assert {row["resource"] for row in findings} == {row.resource for row in a_hostile_report().findings}

@@ -125,7 +125,7 @@ class TestWhatItDoesNotExcuse:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"namespace": "gpu-*"}, "namespace"),
         ({"namespace": ""}, "namespace"),
@@ -143,14 +143,14 @@ class TestWhatItDoesNotExcuse:
         ({"name": "x"}, "name"),
     ],
 )
-def test_an_entry_that_is_not_exact_is_refused(change: dict[str, str], words: str, tmp_path: Path) -> None:
+def test_an_entry_that_is_not_exact_is_refused(change: dict[str, str], message: str, tmp_path: Path) -> None:
     file = tmp_path / "policy.json"
     entry = {**ENTRY, **change}
     file.write_text(json.dumps({"allowedRegistries": [REGISTRY], "trustedNodeAgents": [entry]}))
     with pytest.raises(InputError) as refused:
         read_policy(file, "sealed")
     assert "trustedNodeAgents" in str(refused.value)
-    assert words.lower() in str(refused.value).lower()
+    assert message.lower() in str(refused.value).lower()
 
 
 @pytest.mark.parametrize("left_out", sorted(ENTRY))
@@ -278,10 +278,10 @@ class TestEntriesOfRemedy:
             "x\x1b[2K",
         ],
     )
-    @pytest.mark.parametrize("place", ["image", "owner"])
-    def test_text_of_an_object_adds_no_line_and_no_entry(self, text: str, place: str) -> None:
+    @pytest.mark.parametrize("position", ["image", "owner"])
+    def test_text_of_an_object_adds_no_line_and_no_entry(self, text: str, position: str) -> None:
         """The API server takes every text as an image, and as the name of an owner of a pod."""
-        named = plug_in(f"{REGISTRY}/{text}:v1") if place == "image" else plug_in(PLUG_IN, owner=text)
+        named = plug_in(f"{REGISTRY}/{text}:v1") if position == "image" else plug_in(PLUG_IN, owner=text)
         beside = plug_in(f"{REGISTRY}/nvidia/other:v1", owner="other")
         privileged_findings = findings("k8s-privileged", [*sealed_cluster(), named, beside], policy=policy())
         remedies = {finding.remedy for finding in privileged_findings if "other" not in finding.resource}

@@ -109,7 +109,7 @@ def test_share_of_folder_on_another_mount() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "explanation"),
     [
         ({"model_type": "gpt_oss"}, "openaipublic.blob.core.windows.net"),
         ({"speculators_config": {"verifier": {"name_or_path": "meta/llama"}}}, "vLLM would fetch meta/llama"),
@@ -119,11 +119,11 @@ def test_share_of_folder_on_another_mount() -> None:
     ],
 )
 def test_stage_what_an_engine_would_fetch_is_told(
-    model: Path, share: Path, config: dict[str, object], told: str
+    model: Path, share: Path, config: dict[str, object], explanation: str
 ) -> None:
     (model / "config.json").write_text(json.dumps(config))
     ran = hermetic("stage", model, share / "model")
-    assert (ran.code, told in " ".join(ran.err.split())) == (0, True), ran.err
+    assert (ran.code, explanation in " ".join(ran.err.split())) == (0, True), ran.err
 
 
 def test_stage_gpt_oss_with_another_vocabulary_is_refused(model: Path, share: Path) -> None:

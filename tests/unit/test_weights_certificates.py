@@ -92,9 +92,9 @@ AUTHORITIES: dict[str, tuple[bool | None, Usage, Purposes, bool]] = {
 }
 
 
-@pytest.mark.parametrize("what", AUTHORITIES)
-def test_who_may_issue_a_signer(what: str) -> None:
-    ca, usage, purposes, is_right = AUTHORITIES[what]
+@pytest.mark.parametrize("key_usage", AUTHORITIES)
+def test_who_may_issue_a_signer(key_usage: str) -> None:
+    ca, usage, purposes, is_right = AUTHORITIES[key_usage]
     root, root_key = issued("root", None, ca=True, usage=("key_cert_sign",))
     middle, key = issued("middle", (root, root_key), ca=ca, usage=usage, purposes=purposes)
     leaf, _ = issued("leaf", (middle, key), ca=False, usage=("digital_signature",), purposes=(CODE,))
@@ -103,9 +103,9 @@ def test_who_may_issue_a_signer(what: str) -> None:
     assert complaint is None or complaint.startswith("CertificateUntrusted: ")
 
 
-@pytest.mark.parametrize("what", AUTHORITIES)
-def test_a_root_that_is_named_must_be_one_that_may_issue(what: str) -> None:
-    ca, usage, purposes, is_right = AUTHORITIES[what]
+@pytest.mark.parametrize("key_usage", AUTHORITIES)
+def test_a_root_that_is_named_must_be_one_that_may_issue(key_usage: str) -> None:
+    ca, usage, purposes, is_right = AUTHORITIES[key_usage]
     root, key = issued("root", None, ca=ca, usage=usage, purposes=purposes)
     leaf, _ = issued("leaf", (root, key), ca=False, usage=("digital_signature",))
     assert (refusal(root, leaf) is None) == is_right

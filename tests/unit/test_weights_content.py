@@ -337,11 +337,11 @@ def test_a_huge_configuration_is_not_read(model: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [("README.md", "readme.md"), ("straße.txt", "strasse.txt"), ("é.txt", "e\u0301.txt"), ("A/x.txt", "a/y.txt")],
 )
-def test_names_that_a_share_could_take_for_one_are_told(model: Path, one: str, other: str) -> None:
-    for name in (one, other):
+def test_names_that_a_share_could_take_for_one_are_told(model: Path, first: str, other: str) -> None:
+    for name in (first, other):
         (model / name).parent.mkdir(exist_ok=True)
         (model / name).write_text("x")
     assert [reason for reason, _ in found(model)] == ["CaseCollision"]

@@ -47,7 +47,7 @@ def refused(ran: Ran, link: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "target"),
+    ("location", "target"),
     [
         ("", "."),
         ("lock", "file"),
@@ -59,9 +59,9 @@ def refused(ran: Ran, link: Path) -> None:
     ],
 )
 def test_a_link_in_the_folder_of_a_staging_is_not_followed(
-    model: Path, share: Path, elsewhere: Path, place: str, target: str
+    model: Path, share: Path, elsewhere: Path, location: str, target: str
 ) -> None:
-    link = share / ".llama.hermetic-partial" / place
+    link = share / ".llama.hermetic-partial" / location
     planted(link, elsewhere / target)
     refused(hermetic("stage", model, share / "llama"), link)
     must_be_untouched(elsewhere)
@@ -93,18 +93,18 @@ def test_neither_manifest_nor_signature_is_written_behind_a_link(model: Path, el
 
 
 @pytest.mark.parametrize("form", ["oci", "oci-archive"])
-@pytest.mark.parametrize("place", ["file", "journal", "files", "layout", "layers", "layout/blobs", "image.tar"])
+@pytest.mark.parametrize("location", ["file", "journal", "files", "layout", "layers", "layout/blobs", "image.tar"])
 def test_an_image_is_not_written_behind_a_link(
-    model: Path, share: Path, elsewhere: Path, form: str, place: str
+    model: Path, share: Path, elsewhere: Path, form: str, location: str
 ) -> None:
     copied = share / ".image.hermetic-partial"
     copied_until(model, share / "image", Options(SMALL, image=ImageOptions(archive=form == "oci-archive")), 20)
     work = next(path for path in copied.iterdir() if path.name.startswith("image-"))
-    target = work / place
+    target = work / location
     if target.is_dir():
         target.rename(share / "aside")
     target.unlink(missing_ok=True)
-    planted(target, elsewhere / ("file" if place in {"file", "journal", "image.tar"} else "."))
+    planted(target, elsewhere / ("file" if location in {"file", "journal", "image.tar"} else "."))
     hermetic("stage", model, share / "image", "--format", form)
     must_be_untouched(elsewhere)
 

@@ -44,9 +44,9 @@ def rewrite(folder: Path, change: Callable[[Resources], Any], **serialization: o
     (folder / MANIFEST).write_text(json.dumps(statement))
 
 
-def exchange(folder: Path, one: str, other: str) -> None:
-    (folder / one).rename(folder / "kept")
-    (folder / other).rename(folder / one)
+def exchange(folder: Path, first: str, other: str) -> None:
+    (folder / first).rename(folder / "kept")
+    (folder / other).rename(folder / first)
     (folder / "kept").rename(folder / other)
 
 
@@ -112,11 +112,11 @@ RENAMED = {
 }
 
 
-@pytest.mark.parametrize("what", RENAMED)
-def test_names_in_order_are_those_of_names_json(model: tuple[Path, str], what: str) -> None:
+@pytest.mark.parametrize("change", RENAMED)
+def test_names_in_order_are_those_of_names_json(model: tuple[Path, str], change: str) -> None:
     """The order alone does not fix them: they are free text in a manifest."""
     folder, digest = model
-    old, new = RENAMED[what]
+    old, new = RENAMED[change]
     if not (folder / old).exists():
         old, new = "config.json", "configs.json"
     (folder / old).rename(folder / new)

@@ -76,8 +76,8 @@ def test_a_block_that_cannot_be_read_is_not_staged_and_the_rest_is_kept(share: F
 def test_a_handle_that_is_stale_once_is_opened_again(share: FaultyShare, tmp_path: Path) -> None:
     stale: list[str] = []
 
-    def fault(asked: str, path: str, _offset: int) -> int:
-        if (asked, path) == ("open", SHARD) and not stale:
+    def fault(operation: str, path: str, _offset: int) -> int:
+        if (operation, path) == ("open", SHARD) and not stale:
             stale.append(path)
             return errno.ESTALE
         return 0

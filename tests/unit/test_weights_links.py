@@ -149,8 +149,10 @@ def test_what_is_left_out_must_be_a_file(tmp_path: Path, slot: str, kind: str) -
     assert found(folder, "--public-key", public) == (0, [])
 
 
-@pytest.mark.parametrize("place", [".hermetic", ".hermetic/caches", ".hermetic/caches/vllm-0.32.0-H100-80GB-tp1-pp1"])
-def test_a_link_in_place_of_the_caches_is_refused(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize(
+    "location", [".hermetic", ".hermetic/caches", ".hermetic/caches/vllm-0.32.0-H100-80GB-tp1-pp1"]
+)
+def test_a_link_in_place_of_the_caches_is_refused(tmp_path: Path, location: str) -> None:
     folder, (private, public) = a_model(tmp_path / "model", shards=1), keys(tmp_path)
     signed_by_another_tool(folder, private, ".git")
     hidden = folder / ".git" / "x"
@@ -159,9 +161,9 @@ def test_a_link_in_place_of_the_caches_is_refused(tmp_path: Path, place: str) ->
     (folder / ".hermetic").rmdir()
     signature = ("--signature", "model.sig")
     assert found(folder, "--public-key", public, *signature) == (0, [])
-    (folder / place).parent.mkdir(parents=True, exist_ok=True)
-    (folder / place).symlink_to(hidden)
-    assert found(folder, "--public-key", public, *signature) == (1, [("LinkRefused", place)])
+    (folder / location).parent.mkdir(parents=True, exist_ok=True)
+    (folder / location).symlink_to(hidden)
+    assert found(folder, "--public-key", public, *signature) == (1, [("LinkRefused", location)])
 
 
 @pytest.mark.parametrize("planted", [".hermetic/Caches/x/kernel.so", ".hermetic/other/x", "model.sig/x.safetensors"])

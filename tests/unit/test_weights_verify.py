@@ -228,21 +228,21 @@ def a_signature_of(folder: Path, statement: object, private: Path) -> None:
     (folder / SIGNATURE).write_bytes(b"".join(sealed(lambda: [content], len(content), key)))
 
 
-@pytest.mark.parametrize("place", [MANIFEST, SIGNATURE, "model.sig"])
+@pytest.mark.parametrize("location", [MANIFEST, SIGNATURE, "model.sig"])
 @pytest.mark.parametrize(("kind", "make"), [("folder", Path.mkdir), ("special file", os.mkfifo)])
 def test_a_manifest_that_is_no_file_is_refused(
-    model: tuple[Path, Path], place: str, kind: str, make: Callable[[Path], object]
+    model: tuple[Path, Path], location: str, kind: str, make: Callable[[Path], object]
 ) -> None:
     """Not Unknown, which is tried again: reading again would not change it."""
     folder, public = model
     (folder / SIGNATURE).unlink()
-    (folder / place).unlink(missing_ok=True)
-    make(folder / place)
-    options = () if place == MANIFEST else ("--public-key", public)
+    (folder / location).unlink(missing_ok=True)
+    make(folder / location)
+    options = () if location == MANIFEST else ("--public-key", public)
     ran, findings = verified(folder, *options)
-    assert (ran.code, findings) == (1, [("ManifestInvalid", place)])
+    assert (ran.code, findings) == (1, [("ManifestInvalid", location)])
     assert json.loads(ran.out)["findings"][0]["found"] == kind
-    if place == MANIFEST:
+    if location == MANIFEST:
         ran = hermetic("sign", folder, "--key", keys(folder.parent)[0], "--digest", "sha256:" + 64 * "0")
         assert (ran.code, f"ManifestInvalid: {MANIFEST}: expected a file, found {kind}" in ran.err) == (1, True)
 

@@ -113,12 +113,18 @@ def _python_files(root: Path, paths: Iterable[Path]) -> list[str]:
 
 def record_coverage(folder: Path, layers: Sequence[str], seed: int) -> dict[str, CoverageData]:
     """Which test reaches which line, by layer; SystemExit where pytest cannot run. Failing tests are left out later."""
+    folder = folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
     paths = (REPOSITORY / path for group in TARGETS.values() for path in group)
     include = ",".join(str(path if path.suffix else path / "*") for path in paths)
 
     def record(run: tuple[str, int, list[str]]) -> CoverageData:
         layer, number, files = run
         data = folder / f"{layer.replace(' ', '-')}-{number}.coverage"
+        recorded = CoverageData(str(data))
+        if data.is_file():
+            recorded.read()
+            return recorded
         command = [
             sys.executable, "-m", "coverage", "run", f"--data-file={data}", f"--include={include}",
             "-m", "pytest", "-q", "-n", "0", "-p", "bench.mutants_plugin", "-p", "no:cacheprovider",
@@ -130,12 +136,11 @@ def record_coverage(folder: Path, layers: Sequence[str], seed: int) -> dict[str,
             raise SystemExit(f"pytest cannot run the tests of the layer {layer}\n{done.stdout[-3000:]}")
         summary = done.stdout.strip().rpartition("\n")[2]
         _print_step(f"coverage of {layer}, {len(files)} files: {time.monotonic() - started:.0f} s; {summary}")
-        recorded = CoverageData(str(data))
         recorded.read()
         return recorded
 
     runs = [(layer, number, files) for layer in layers for number, files in enumerate(parts_of(layer_files()[layer]))]
-    merged = {layer: CoverageData(str(folder / f"{layer.replace(' ', '-')}.coverage")) for layer in layers}
+    merged = {layer: CoverageData(no_disk=True) for layer in layers}
     with ThreadPoolExecutor(WORKERS) as pool:
         for (layer, _, _), recorded in zip(runs, pool.map(record, runs), strict=True):
             merged[layer].update(recorded)
@@ -253,12 +258,17 @@ def figures_of(outcomes: list[Outcome], layers: Sequence[str] = tuple(LAYERS)) -
     return {"layers": scores, "groups": groups, "survivors": survivors}
 
 
-def measure(count: int, seed: int, limit: int, layers: Sequence[str] = tuple(LAYERS)) -> dict[str, Any]:
-    """Draw, run and count; seconds are those of the wall clock with two mutants at a time."""
+def measure(
+    count: int, seed: int, limit: int, layers: Sequence[str] = tuple(LAYERS), recorded_in: Path | None = None
+) -> dict[str, Any]:
+    """Draw, run and count; seconds are those of the wall clock with two mutants at a time.
+
+    What `recorded_in` has of a run that was ended, of the same commit and seed, is not recorded again.
+    """
     drawn, started = draw_mutants(count, seed), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="hermetic-mutants-") as name:
         folder = Path(name)
-        coverage = record_coverage(folder, layers, seed)
+        coverage = record_coverage(recorded_in or folder, layers, seed)
         recorded = time.monotonic()
         tests = [covering_tests(coverage, mutant, limit, seed) for _, mutant in drawn]
         checkouts = [copy_checkout(folder / str(number)) for number in range(WORKERS)]
@@ -306,9 +316,16 @@ def main(arguments: list[str]) -> int:
         "--layer", action="append", choices=LAYERS, help="try this layer alone, and without --save write no result"
     )
     parser.add_argument("--save", action="store_true", help="write the result of the layers that --layer names")
+    parser.add_argument(
+        "--coverage",
+        type=Path,
+        metavar="FOLDER",
+        help="keep what tests reach in this folder, to run again after a stop",
+    )
     options = parser.parse_args(arguments)
     load = load_average()
-    figures = measure(options.count, options.seed, options.tests, options.layer or tuple(LAYERS))
+    layers = options.layer or tuple(LAYERS)
+    figures = measure(options.count, options.seed, options.tests, layers, options.coverage)
     if options.layer and not options.save:
         print(json.dumps(figures, indent=2))
         return 0

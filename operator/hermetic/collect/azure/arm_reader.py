@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from hermetic.api.times import timestamp
 from hermetic.audit.estate.arm_ids import group_of, name_of, subscription_of
-from hermetic.audit.estate.azure._activity import ActivityLog
+from hermetic.audit.estate.azure.activity import ActivityLog
 from hermetic.audit.estate.questions import Answer, Body, PackedBody, Problem, Question, UnreadReason
 from hermetic.collect.azure.client import ArmClient
 from hermetic.collect.azure.operations import act

@@ -74,8 +74,31 @@ class Toleration(ApiModel):
     """Effect of the taint. Default: every effect."""
 
 
+class Interconnect(ApiModel):
+    """The network between the nodes of a replica."""
+
+    type: Literal["InfiniBand", "Ethernet"] = "Ethernet"
+    """InfiniBand: the pods ask for its devices, and a start that falls back to TCP is reported. Ethernet: the pods talk
+    TCP over the network of the cluster. Default: Ethernet."""
+    resource: (
+        Annotated[
+            str,
+            StringConstraints(max_length=64),
+            matches(
+                r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$",
+                "must be an extended resource such as 'rdma/ib'",
+            ),
+        ]
+        | None
+    ) = None
+    """Extended resource of the InfiniBand devices, for example 'rdma/ib'; the site's device plug-in names it. Only with
+    type InfiniBand, which needs it. Default: none."""
+    count: Annotated[int, Field(ge=1, le=16)] = 1
+    """InfiniBand devices of each pod, 1 to 16. Default: 1."""
+
+
 class Accelerator(ApiModel):
-    """The GPUs of one replica, all on one node."""
+    """The GPUs of one replica, on one node or on several nodes."""
 
     RULES = (
         # Source: https://github.com/vllm-project/vllm/issues/6551 and https://github.com/vllm-project/vllm/issues/7211.
@@ -104,7 +127,13 @@ class Accelerator(ApiModel):
     device plug-in) or partitions (the mixed strategy of AMD's). The fit of a model is computed for whole GPUs and for
     slices of known memory. Default: nvidia.com/gpu."""
     count: Annotated[int, Field(ge=1, le=16)] = 1
-    """GPUs of each replica, 1 to 16. Default: 1."""
+    """GPUs of each pod, 1 to 16. A replica has as many on each of its `nodes`. Default: 1."""
+    nodes: Annotated[int, Field(ge=1, le=16)] = 1
+    """Nodes of each replica, 1 to 16, with one pod on each (vLLM and SGLang). Default: 1."""
+    interconnect: Interconnect | None = None
+    """The network between the nodes of a replica; only with several `nodes`. Default: Ethernet.
+
+    interconnect: {type: InfiniBand, resource: rdma/ib, count: 8}"""
     instance_types: Annotated[
         list[
             Annotated[

@@ -156,6 +156,11 @@ class Accelerator(ApiModel):
 
     preflight: {policy: Require}"""
 
+    @property
+    def gpus(self) -> int:
+        """The GPUs of one replica, on all of its nodes."""
+        return self.count * self.nodes
+
 
 class Resources(ApiModel):
     """CPU, memory and scratch space of one replica."""

@@ -10,6 +10,7 @@ from typing import Any, Protocol, cast
 from hermetic.api.engine import Member
 from hermetic.api.engine_caches import EngineCaches
 from hermetic.api.engine_variables import Environment
+from hermetic.api.group_rules import NOT_IN_GROUPS
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.engines.allow_list import COMMON, AllowList
@@ -18,7 +19,17 @@ from hermetic.engines.compile_caches import cache_containers, cache_key
 from hermetic.engines.extra_arguments import WrittenFlag, read
 from hermetic.engines.flag_objections import Typed, objection
 from hermetic.engines.flag_tables import FlagTable, TableFolder
-from hermetic.engines.launch import PROPAGATION_SECONDS, TEARDOWN_SECONDS, TLS, Launch, WritableFolder, model_folders
+from hermetic.engines.group_members import interconnect_devices, is_group
+from hermetic.engines.launch import (
+    PROPAGATION_SECONDS,
+    TEARDOWN_SECONDS,
+    TLS,
+    Launch,
+    WritableFolder,
+    as_group_member,
+    keeping_first_errors,
+    model_folders,
+)
 from hermetic.engines.offline_environment import HOME
 from hermetic.engines.protocol import Extra, Objection, Refused
 from hermetic.engines.release_history import why_missing
@@ -35,7 +46,7 @@ class FlagEngineSettings(Protocol):
     version: str
     kv_cache_dtype: str | None
     tensor_parallel_size: int | None
-    pipeline_parallel_size: int
+    pipeline_parallel_size: int | None
     extra_args: list[str]
     extra_env: Environment
 
@@ -52,6 +63,10 @@ class FlagEngine(ABC):
     reserved: Mapping[str, str]
     cache_offload_settings: frozenset[str]
     """Flags and variables that decide what `kvCacheOffload` decides."""
+    not_in_groups: frozenset[str]
+    """Flags that end the engine, or some of its ranks, where a replica has several nodes."""
+    not_in_groups_unless: frozenset[str] = frozenset()
+    """Flags beside which those have another meaning."""
 
     @abstractmethod
     def queue_metric(self, spec: ModelDeploymentSpec) -> str:
@@ -67,9 +82,12 @@ class FlagEngine(ABC):
 
     def tensor_parallel_size(self, spec: ModelDeploymentSpec) -> int:
         """The spec's value, else all GPUs of a pipeline stage of one group."""
-        chosen = _chosen(spec)
-        stages = chosen.pipeline_parallel_size * self.groups(self.written_flags(spec))
-        return chosen.tensor_parallel_size or max(1, spec.accelerator.count // stages)
+        stages = self.pipeline_parallel_size(spec) * self.groups(self.written_flags(spec))
+        return _chosen(spec).tensor_parallel_size or max(1, spec.accelerator.gpus // stages)
+
+    def pipeline_parallel_size(self, spec: ModelDeploymentSpec) -> int:
+        """The spec's value, else a stage for each node."""
+        return _chosen(spec).pipeline_parallel_size or spec.accelerator.nodes
 
     def written_flags(self, spec: ModelDeploymentSpec) -> Mapping[str, WrittenFlag]:
         """The flags of `extraArgs` by their names, the last of each; none for a release that has no table."""
@@ -93,6 +111,7 @@ class FlagEngine(ABC):
         refused = objection(Typed(self.member, chosen.version, chosen.extra_args, choices), self.tables, self.reserved)
         return (
             refused
+            or self._group_objection(spec)
             or self._gpu_objection(spec)
             or self._visible_objection(spec)
             or (self._offload_objection(spec) if spec.kv_cache_offload is not None else None)
@@ -100,17 +119,30 @@ class FlagEngine(ABC):
 
     def _gpu_objection(self, spec: ModelDeploymentSpec) -> Objection | None:
         """The GPUs that the engine would start workers on must be those of the pod."""
-        groups, stages = self.groups(self.written_flags(spec)), _chosen(spec).pipeline_parallel_size
-        tensor, count = self.tensor_parallel_size(spec), spec.accelerator.count
+        groups, stages = self.groups(self.written_flags(spec)), self.pipeline_parallel_size(spec)
+        tensor, count = self.tensor_parallel_size(spec), spec.accelerator.gpus
         product = tensor * stages * groups
         if product == count:
             return None
+        field, remedy = "`accelerator.count`", f"set `accelerator.count` to {product}, or sizes whose product is {count}"
+        if is_group(spec):
+            field, remedy = "`accelerator.count` times `accelerator.nodes`", f"set sizes whose product is {count}"
         message = (
-            f"`accelerator.count` is {count}, and {self.name} would use {product} GPUs: tensor parallel {tensor} times "
-            f"pipeline parallel {stages} times data parallel {groups}; set `accelerator.count` to {product}, or sizes "
-            f"whose product is {count}"
+            f"{field} is {count}, and {self.name} would use {product} GPUs: tensor parallel {tensor} times pipeline "
+            f"parallel {stages} times data parallel {groups}; {remedy}"
         )
         return Objection(Reason.GPU_COUNT_MISMATCH, message, "spec.accelerator.count")
+
+    def _group_objection(self, spec: ModelDeploymentSpec) -> Objection | None:
+        """Flags that a group has no ranks for."""
+        if not is_group(spec):
+            return None
+        written = self.written_flags(spec)
+        for name in sorted(written.keys() & self.not_in_groups):
+            if not (self.not_in_groups_unless & written.keys()):
+                message = f"`engine.{self.member}.extraArgs` holds '{name}': it {NOT_IN_GROUPS}"
+                return Objection(Reason.ENGINE_FLAG_RESERVED, message, f"spec.engine.{self.member}.extraArgs")
+        return None
 
     def _visible_objection(self, spec: ModelDeploymentSpec) -> Objection | None:
         """A choice of GPUs must have all of the pod: the engine starts a worker for each."""
@@ -141,6 +173,8 @@ class FlagEngine(ABC):
         return ""
 
     def cache_key(self, spec: ModelDeploymentSpec) -> EngineCaches | str:
+        if is_group(spec):
+            return "it is not known which compile caches the ranks of several nodes share"
         return cache_key(self.member, _chosen(spec).version, self.serving(spec), spec.accelerator)
 
     def refused_settings(self, spec: ModelDeploymentSpec, extra: Extra) -> Iterator[Refused]:
@@ -170,7 +204,7 @@ class FlagEngine(ABC):
         return Launch(
             engine=self.name,
             image=image,
-            command=command,
+            command=keeping_first_errors(*(as_group_member(*command) if is_group(spec) else command)),
             args=args,
             args_from_env=args_from_env,
             env=env,
@@ -183,6 +217,8 @@ class FlagEngine(ABC):
             sleep_before_stop_seconds=PROPAGATION_SECONDS,
             grace_seconds=PROPAGATION_SECONDS + spec.drain_seconds + TEARDOWN_SECONDS,
             init_containers=cache_containers(spec.weights, self.cache_key(spec), image, HOME),
+            nodes=spec.accelerator.nodes,
+            devices=interconnect_devices(spec.accelerator),
         )
 
 

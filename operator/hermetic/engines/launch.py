@@ -18,6 +18,17 @@ TLS = "/tls"
 PROPAGATION_SECONDS = 20
 TEARDOWN_SECONDS = 30
 
+ADDRESS_PORT = 29500
+"""Where the head of a group serves its own address to the members."""
+GROUP_PORTS = (1024, 65535)
+"""The TCP ports on which the pods of a group talk: those of the engines below, and ephemeral ones of NCCL, gloo and ZMQ."""
+RANK_VARIABLE = "HERMETIC_GROUP_RANK"
+"""The rank of a pod in its group, from 0."""
+HEAD_VARIABLE = "HERMETIC_HEAD_ADDRESS"
+"""An address, not a name, of the Service in front of the head. Its value is known to the builder of the pods alone."""
+RANK_LABEL = "apps.kubernetes.io/pod-index"
+"""The label with the index of a pod in its StatefulSet. Source: kubernetes.io, StatefulSets, "Pod index label"."""
+
 
 @dataclass(frozen=True, slots=True)
 class WritableFolder:
@@ -26,6 +37,8 @@ class WritableFolder:
     name: Literal["cache", "tmp", "nim-cache"]
     path: str
 
+
+_INTERPRETER = ("python3", "-I", "-S", "-B", "-c")
 
 InitContainerName = Literal["check-accelerators", "verify-weights", "link-cache", "copy-cache"]
 """Containers before the engine. What each may run is in manifests/policies/operator-deployments.yaml as well."""
@@ -61,6 +74,9 @@ class Launch:
 
     `args_from_env`: (flag, variable of `env`); the kubelet puts the variable's value after the flag, before `args`.
     `shared_memory`: a quantity that the engine takes of /dev/shm beyond `resources.sharedMemory`.
+    `nodes`: pods of a replica, one on each node. With several, `command` starts the member program, which needs
+    HEAD_VARIABLE in addition to `env`. `devices`: (extended resource, number) that the engine's container takes beside
+    its GPUs.
     """
 
     engine: str
@@ -79,6 +95,8 @@ class Launch:
     init_containers: tuple[InitContainer, ...] = ()
     args_from_env: tuple[tuple[str, str], ...] = ()
     shared_memory: str | None = None
+    nodes: int = 1
+    devices: tuple[tuple[str, int], ...] = ()
 
 
 def as_user(launch: Launch, user: PodUser | None) -> Launch:
@@ -105,6 +123,12 @@ def pod_address(name: str) -> dict[str, Any]:
     return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}}
 
 
+def pod_rank(name: str) -> dict[str, Any]:
+    """An environment variable with the index of the pod in its StatefulSet, from 0."""
+    field = {"apiVersion": "v1", "fieldPath": f"metadata.labels['{RANK_LABEL}']"}
+    return {"name": name, "valueFrom": {"fieldRef": field}}
+
+
 def pod_uid(name: str) -> dict[str, Any]:
     """An environment variable with the pod's uid: random, and readable only with permission to read the pod."""
     return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.uid"}}}
@@ -116,12 +140,20 @@ def keeping_first_errors(*command: str) -> tuple[str, ...]:
     The kubelet takes the last 4 KiB of /dev/termination-log for the container's message, and the last 2 KiB of the log
     only where that file is empty. The file is written only when the engine fails. Nothing is mounted for it.
     """
-    return ("python3", "-I", "-S", "-B", "-c", _program(), *command)
+    return (*_INTERPRETER, _program("error_capture.py"), *command)
+
+
+def as_group_member(*command: str) -> tuple[str, ...]:
+    """The command, run in a program that tells the members of a group the address of their head, and adds the rank.
+
+    It adds the flags at the end of the command line, so that no argument of a user overrides them.
+    """
+    return (*_INTERPRETER, _program("group_member.py"), *command)
 
 
 @cache
-def _program() -> str:
-    return resources.files("hermetic.in_container").joinpath("error_capture.py").read_text(encoding="utf-8")
+def _program(name: str) -> str:
+    return resources.files("hermetic.in_container").joinpath(name).read_text(encoding="utf-8")
 
 
 def model_path(weights: Weights) -> str:

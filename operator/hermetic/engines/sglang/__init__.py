@@ -19,7 +19,8 @@ from hermetic.engines.benchmark import Load, sglang_benchmark
 from hermetic.engines.extra_arguments import WrittenFlag, whole_number
 from hermetic.engines.failure_signatures import Signatures
 from hermetic.engines.flag_engine import FlagEngine, tls_flags
-from hermetic.engines.launch import Launch, from_secret, keeping_first_errors, literal, model_path, pod_address, pod_uid
+from hermetic.engines.group_members import group_environment, sglang_group_flags
+from hermetic.engines.launch import Launch, from_secret, literal, model_path, pod_address, pod_uid
 from hermetic.engines.offline_environment import CACHE_FOLDERS, HOME, OFFLINE
 from hermetic.engines.sglang.tables import TABLES
 from hermetic.sizing.serving import Serving
@@ -68,6 +69,9 @@ class _Sglang(FlagEngine):
             "--hicache-host-memory-mode", "--disable-radix-cache",
         }
     )  # fmt: skip
+    # `check_server_args` in sglang/srt/arg_groups/validation_hook.py of 0.5.23 refuses them with several nodes.
+    not_in_groups = frozenset({"--dp-size"})
+    not_in_groups_unless = frozenset({"--enable-dp-attention"})
 
     def launch(self, spec: ModelDeploymentSpec) -> Launch:
         """The container of an SGLang server. Raises ValueError for a version that has no table."""
@@ -76,7 +80,7 @@ class _Sglang(FlagEngine):
         admin = (("--admin-api-key", ADMIN_KEY),)
         keys = admin if spec.endpoint.api_key is None else (("--api-key", API_KEY), *admin)
         # The kind of server is given: to detect it, SGLang would read the model and call plug-ins.
-        command = keeping_first_errors("sglang", "serve", "--model-type", "llm")
+        command = ("sglang", "serve", "--model-type", "llm")
         return self.launched(spec, command, args, _environment(spec, sglang), keys)
 
     def queue_metric(self, spec: ModelDeploymentSpec) -> str:  # noqa: ARG002 - one name in every release
@@ -98,7 +102,7 @@ class _Sglang(FlagEngine):
         sglang = _of(spec)
         return Serving(
             tensor_parallel=self.tensor_parallel_size(spec),
-            pipeline_parallel=sglang.pipeline_parallel_size,
+            pipeline_parallel=self.pipeline_parallel_size(spec),
             max_model_length=sglang.max_model_length,
             not_computed=("what SGLang takes beside the weights is not computed",),
             may_shrink_weights=bool(sglang.extra_args),
@@ -123,6 +127,7 @@ def _flags(spec: ModelDeploymentSpec, sglang: Sglang) -> Iterator[tuple[str, ...
     yield ("--tp-size", str(SGLANG.tensor_parallel_size(spec)))
     if sglang.pipeline_parallel_size > 1:
         yield ("--pp-size", str(sglang.pipeline_parallel_size))
+    yield from sglang_group_flags(spec)
     if sglang.max_model_length is not None:
         yield ("--context-length", str(sglang.max_model_length))
     if sglang.mem_fraction_static_percent is not None:
@@ -166,6 +171,7 @@ def _environment(spec: ModelDeploymentSpec, sglang: Sglang) -> tuple[dict[str, A
         # could call them, without any key every pod that can connect.
         pod_uid(ADMIN_KEY),
     ]
+    ours += group_environment(spec, SGLANG.ready_path, {variable.name for variable in sglang.extra_env})
     if spec.endpoint.api_key is not None:
         ours.append(from_secret(API_KEY, spec.endpoint.api_key.secret_name, spec.endpoint.api_key.key))
     return (*ours, *(literal(variable.name, variable.value) for variable in sglang.extra_env))

@@ -17,7 +17,8 @@ from hermetic.engines.extra_arguments import WrittenFlag, whole_number
 from hermetic.engines.failure_signatures import SIGNATURES, Signatures
 from hermetic.engines.flag_engine import FlagEngine, tls_flags
 from hermetic.engines.flag_tables import FlagTable
-from hermetic.engines.launch import Launch, from_secret, keeping_first_errors, literal, model_path, pod_address
+from hermetic.engines.group_members import group_environment, vllm_group_flags
+from hermetic.engines.launch import Launch, from_secret, literal, model_path, pod_address
 from hermetic.engines.offline_environment import CACHE_FOLDERS, OFFLINE
 from hermetic.engines.vllm.input_limits import inputs_off
 from hermetic.engines.vllm.memory import serving
@@ -47,6 +48,14 @@ class _Vllm(FlagEngine):
     cache_offload_settings = frozenset(
         {"--kv-offloading-size", "--kv-offloading-backend", "VLLM_USE_SIMPLE_KV_OFFLOAD"}
     )
+    # A headless rank refuses a number of API servers (`ServeSubcommand.cmd` in vllm/entrypoints/cli/serve.py of 0.33.0).
+    # Data parallel ranks of several nodes meet at an address of their own.
+    not_in_groups = frozenset(
+        {
+            "--api-server-count", "--data-parallel-size", "--data-parallel-size-local",
+            "--prefill-context-parallel-size",
+        }
+    )  # fmt: skip
 
     def launch(self, spec: ModelDeploymentSpec) -> Launch:
         """The container of a vLLM server. Raises ValueError for a version that has no table."""
@@ -54,7 +63,7 @@ class _Vllm(FlagEngine):
         table = TABLES.table_for(vllm.version)
         args = (model_path(spec.weights), *table.known_words(_flags(spec, vllm)), *vllm.extra_args)
         # The command, not the image's entrypoint: it works with upstream, NVIDIA's and ROCm's images alike.
-        launch = self.launched(spec, keeping_first_errors("vllm", "serve"), args, _environment(spec, vllm, table))
+        launch = self.launched(spec, ("vllm", "serve"), args, _environment(spec, vllm, table))
         # vLLM maps the offloaded cache from files in /dev/shm, which all of its workers share.
         offload = spec.kv_cache_offload
         return launch if offload is None else replace(launch, shared_memory=offload.memory)
@@ -64,7 +73,8 @@ class _Vllm(FlagEngine):
         return QUEUE_METRIC
 
     def serving(self, spec: ModelDeploymentSpec) -> Serving:
-        settings = serving(_of(spec), spec.adapters, self.written_flags(spec), self.tensor_parallel_size(spec))
+        parallel = (self.tensor_parallel_size(spec), self.pipeline_parallel_size(spec))
+        settings = serving(_of(spec), spec.adapters, self.written_flags(spec), parallel)
         offload = spec.kv_cache_offload
         return replace(
             settings,
@@ -101,8 +111,9 @@ def _flags(spec: ModelDeploymentSpec, vllm: Vllm) -> Iterator[tuple[str, ...]]:
     yield ("--served-model-name", spec.model.name, *spec.model.aliases)
     yield ("--port", str(spec.endpoint.port))
     yield ("--tensor-parallel-size", str(VLLM.tensor_parallel_size(spec)))
-    if vllm.pipeline_parallel_size > 1:
-        yield ("--pipeline-parallel-size", str(vllm.pipeline_parallel_size))
+    if (stages := VLLM.pipeline_parallel_size(spec)) > 1:
+        yield ("--pipeline-parallel-size", str(stages))
+    yield from vllm_group_flags(spec)
     if vllm.max_model_length is not None:
         yield ("--max-model-len", str(vllm.max_model_length))
     if vllm.gpu_memory_utilization_percent is not None:
@@ -147,6 +158,7 @@ def _environment(spec: ModelDeploymentSpec, vllm: Vllm, table: FlagTable) -> tup
     if before_minor(vllm.version, VOCABULARY_INCLUDED) and "TIKTOKEN_ENCODINGS_BASE" not in named:
         # Where gpt-oss reads its vocabulary, if at all: without a folder, it is fetched from a public store.
         known.append(literal("TIKTOKEN_ENCODINGS_BASE", model_path(spec.weights)))
+    known += group_environment(spec, VLLM.ready_path, named)
     if spec.endpoint.api_key is not None:
         known.append(from_secret("VLLM_API_KEY", spec.endpoint.api_key.secret_name, spec.endpoint.api_key.key))
     return (*known, *(literal(variable.name, variable.value) for variable in vllm.extra_env))

@@ -41,16 +41,18 @@ OTHER_VARIABLES = frozenset(
 CPU_OFFLOAD = "--cpu-offload-gb"
 
 
-def serving(vllm: Vllm, adapters: Sequence[Adapter], flags: Mapping[str, WrittenFlag], tensor_parallel: int) -> Serving:
-    """The memory settings of one replica with these flags and this many GPUs for each layer."""
+def serving(
+    vllm: Vllm, adapters: Sequence[Adapter], flags: Mapping[str, WrittenFlag], parallel: tuple[int, int]
+) -> Serving:
+    """The memory settings of one replica with these flags; `parallel`: GPUs for each layer, and pipeline stages."""
     others = flags.keys() & (OTHER_WEIGHTS | OTHER_MEMORY)
     others |= {name for name, most in COVERED.items() if name in flags and not 0 < whole_number(flags, name) <= most}
     offloaded = decimal_number(flags, CPU_OFFLOAD)
     others |= {CPU_OFFLOAD} if CPU_OFFLOAD in flags and offloaded is None else set()
     variables = {variable.name for variable in vllm.extra_env} & OTHER_VARIABLES
     return Serving(
-        tensor_parallel=tensor_parallel,
-        pipeline_parallel=vllm.pipeline_parallel_size,
+        tensor_parallel=parallel[0],
+        pipeline_parallel=parallel[1],
         data_parallel=max(1, whole_number(flags, "--data-parallel-size")),
         max_model_length=vllm.max_model_length,
         utilization_percent=vllm.gpu_memory_utilization_percent or DEFAULT_UTILIZATION,

@@ -68,6 +68,15 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
+class Network:
+    """The InfiniBand devices of one VM size; `rate`: bytes per second of each. `variables`: what NCCL needs there."""
+
+    devices: Value[int]
+    rate: Value[float]
+    variables: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Storage:
     """One kind of storage; rates in bytes per second. `file`: the rate of one file, None without a cap."""
 
@@ -97,6 +106,12 @@ def nearest_size(name: str) -> str | None:
 def storages() -> tuple[Storage, ...]:
     """Every kind of storage, in the order of the file."""
     return tuple(_storage(name, entry) for name, entry in _read("storage.toml").items())
+
+
+@functools.cache
+def interconnects() -> Mapping[str, Network]:
+    """The InfiniBand of VM sizes, by name of the size; a size of the catalogue that is not in it has none."""
+    return MappingProxyType({name: _network(entry) for name, entry in _read("interconnects.toml").items()})
 
 
 @functools.cache
@@ -157,6 +172,11 @@ def _size(name: str, entry: Mapping[str, Any], gpus: Mapping[str, Gpu]) -> Size:
         nic=_value(entry, "nic_gbps", 1e9 / 8),
         nvme_disks=_value(entry, "nvme_disks"),
     )
+
+
+def _network(entry: Mapping[str, Any]) -> Network:
+    variables = MappingProxyType(dict(entry.get("variables", {})))
+    return Network(_stated(entry, "devices"), _stated(entry, "gbps", 1e9 / 8), variables)
 
 
 def _storage(name: str, entry: Mapping[str, Any]) -> Storage:

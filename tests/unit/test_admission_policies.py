@@ -11,7 +11,7 @@ import yaml
 
 from hermetic.api.public_services import PUBLIC_SIDE
 from hermetic.api.weights import MountOption
-from hermetic.engines.launch import InitContainerName, keeping_first_errors
+from hermetic.engines.launch import InitContainerName, as_group_member, keeping_first_errors
 from hermetic.objects.accelerator_checks import CHECKER, check_command
 from hermetic.objects.pod import verbatim
 from tests.renderings import RENDERINGS
@@ -105,6 +105,23 @@ def test_the_only_program_that_checks_gpus_is_the_one_that_is_rendered():
     assert "'''" not in program + starter
     command = f"['{shell}', '{option}', variables.startChecks, '{name}', variables.checkAccelerators]"
     assert command in " ".join(" ".join(validation["expression"] for validation in spec["validations"]).split())
+
+
+def test_the_only_program_around_the_engine_of_a_group_is_the_one_that_is_rendered():
+    (spec,) = (
+        document["spec"]
+        for document in documents()
+        if (document["kind"], document["metadata"]["name"])
+        == ("ValidatingAdmissionPolicy", "hermetic-operator-deployments")
+    )
+    expressions = {variable["name"]: variable["expression"] for variable in spec["variables"]}
+    *interpreter, program, engine, serve = as_group_member("vllm", "serve")
+    assert expressions["joinGroup"] == f"r'''{program}'''"
+    assert "'''" not in program
+    assert "$" not in program, "the kubelet would replace '$(NAME)'"
+    command = str([*interpreter, "@", *interpreter, "#", engine, serve])
+    allowed = command.replace("'@'", "variables.keepErrors").replace("'#'", "variables.joinGroup")
+    assert allowed in " ".join(" ".join(validation["expression"] for validation in spec["validations"]).split())
 
 
 @pytest.mark.parametrize("name", get_args(InitContainerName))

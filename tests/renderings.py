@@ -246,3 +246,19 @@ RENDERINGS: dict[str, Manifest] = {
     "offloaded-cache": with_offloaded_cache(),
     "nim-of-a-group": from_a_claim_for_a_group(),
 }
+
+
+def of_groups() -> Manifest:
+    """Two replicas of two nodes each, with the InfiniBand devices of the nodes."""
+    interconnect = {"type": "InfiniBand", "resource": "rdma/ib", "count": 8}
+    accelerator = {"count": 8, "nodes": 2, "instanceTypes": ["Standard_ND96isr_H100_v5"], "interconnect": interconnect}
+    return a_share_model("wide", accelerator=accelerator, replicas=2)
+
+
+def of_an_sglang_group() -> Manifest:
+    """One replica of four nodes, reachable inside the cluster only."""
+    return an_sglang_model("sglang-wide", accelerator={"count": 8, "nodes": 4}, endpoint={})
+
+
+# Apart from the others: they have several objects of one kind.
+GROUP_RENDERINGS: dict[str, Manifest] = {"group": of_groups(), "sglang-group": of_an_sglang_group()}

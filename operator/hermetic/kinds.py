@@ -88,6 +88,7 @@ BY_KIND = {
         HORIZONTAL_POD_AUTOSCALER,
         SERVICE,
         DEPLOYMENT,
+        STATEFUL_SET,
         JOB,
         POD,
         NODE,

@@ -17,7 +17,7 @@ from testbed.cloud_provider import PLANT_PUBLIC
 from testbed.installation import wait_for
 from testbed.openreports import definitions
 from tests.controlplane.sealed_cluster import ATTESTATIONS, SealedCluster, sealed, sealed_cluster, sealed_module
-from tests.scenarios import a_share_model, reporting
+from tests.scenarios import a_baked_model, a_share_model, reporting
 
 __all__ = ["sealed", "sealed_module"]
 
@@ -176,6 +176,8 @@ def _live_a_whole_life(sealed: SealedCluster, namespace: str) -> None:
     chosen = f"hermetic.dev/namespace={namespace}"
     volumes = "/api/v1/persistentvolumes"
     wait_for("the old volume gone", lambda: len(api.get(volumes, labelSelector=chosen)["items"]) == 1, operator)
+    home.apply(reporting(a_baked_model("pair", accelerator={"count": 1, "nodes": 2}, endpoint={})))
+    home.until("pair", "Serving")
     api.merge(f"/api/v1/namespaces/{namespace}", {"metadata": {"annotations": {PLANT_PUBLIC: "true"}}})
     api.merge(f"{core}/services/llama", {"metadata": {"annotations": {"touched": "yes"}}})
     wait_for("no Service", lambda: not _has_service(api, core), operator)

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from hermetic.objects.children import PlatformSettings, render
-from hermetic.objects.network_policy import PodPeer, network_policy
+from hermetic.objects.names import GROUP_LABEL, MODEL_LABEL
+from hermetic.objects.network_policy import PodPeer
 from hermetic.plan.planning import plan
-from tests.renderings import RENDERINGS
+from tests.renderings import GROUP_RENDERINGS, RENDERINGS
 from tests.scenarios import a_share_model
 from tests.snapshots import NOW, POLICY, a_snapshot, children_of, owner_of, rendered, serving, spec_of
 
@@ -132,21 +133,21 @@ def test_only_the_engine_s_port_is_open():
     assert rule["ports"] == [{"protocol": "TCP", "port": 9000}]
 
 
-MEMBERS = PodPeer(
-    {"hermetic.dev/modeldeployment": "llama", "hermetic.dev/replica": "0"}, first_port=1024, last_port=65535
-)
-
-
-def test_pods_of_a_replica_reach_each_other_both_ways_and_nothing_else():
-    manifest = a_share_model(endpoint={"allowedClients": [{"podSelector": {"matchLabels": {"app": "gateway"}}}]})
-    spec = spec_of(manifest)
-    alone = network_policy(owner_of(manifest), "vLLM", spec.endpoint)["spec"]
-    rules = network_policy(owner_of(manifest), "vLLM", spec.endpoint, peers=[MEMBERS])["spec"]
-    members = [{"podSelector": {"matchLabels": dict(MEMBERS.labels)}}]
-    ports = [{"protocol": "TCP", "port": 1024, "endPort": 65535}]
-    assert rules["egress"] == [{"to": members, "ports": ports}]
-    assert rules["ingress"] == [*alone["ingress"], {"from": members, "ports": ports}]
-    assert {**rules, "ingress": None, "egress": None} == {**alone, "ingress": None, "egress": None}
+@pytest.mark.parametrize("manifest", GROUP_RENDERINGS.values(), ids=list(GROUP_RENDERINGS))
+def test_pods_of_a_group_reach_each_other_both_ways_and_nothing_else(manifest):
+    policies = [child for child in render(owner_of(manifest), spec_of(manifest)) if child["kind"] == "NetworkPolicy"]
+    assert policies[0]["spec"]["egress"] == []
+    assert policies[0]["spec"]["podSelector"] == {"matchLabels": {MODEL_LABEL: manifest["metadata"]["name"]}}
+    assert len(policies) == 1 + spec_of(manifest).wanted_replicas
+    for index, policy_of_group in enumerate(policies[1:]):
+        pods = {"matchLabels": {MODEL_LABEL: manifest["metadata"]["name"], GROUP_LABEL: str(index)}}
+        ports = [{"protocol": "TCP", "port": 1024, "endPort": 65535}]
+        assert policy_of_group["spec"] == {
+            "podSelector": pods,
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"from": [{"podSelector": pods}], "ports": ports}],
+            "egress": [{"to": [{"podSelector": pods}], "ports": ports}],
+        }
 
 
 def test_peers_without_a_label_are_refused_since_they_would_be_every_pod_of_the_namespace():

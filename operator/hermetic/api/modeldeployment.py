@@ -369,6 +369,27 @@ class ServingStatus(ApiModel):
     """`endpoint.url` while a pod serves; absent while requests would fail."""
 
 
+MOST_GROUPS = 32
+"""Groups that a status shows."""
+GroupState = Literal["Serving", "Starting", "Waiting", "Stopping", "BackingOff"]
+
+
+class GroupStatus(ApiModel):
+    """A replica of several nodes, whose pods start and stop together."""
+
+    name: Annotated[str, StringConstraints(max_length=253)]
+    """Name of the group and of the objects that belong to it."""
+    state: GroupState
+    """Serving: every pod is ready. Starting: every pod has a node. Waiting: pods have no node, or none may start yet.
+    Stopping: the pods end. BackingOff: a pod failed, and the group starts again after a pause."""
+    pods: Annotated[str, StringConstraints(max_length=16)]
+    """Pods that serve, of all: '2/2', or '0/2' until every pod is ready."""
+    restarts: Annotated[int, Field(ge=0)]
+    """How often the group was stopped because a pod failed, was lost or got no node."""
+    message: Annotated[str, StringConstraints(max_length=1024)] | None = None
+    """Which pod, on which node, and why; absent where there is nothing to tell."""
+
+
 class ModelDeploymentStatus(ApiModel):
     """What was observed, last in the same write as the conditions it vouches for."""
 
@@ -395,6 +416,8 @@ class ModelDeploymentStatus(ApiModel):
     appears once it has lasted ten seconds."""
     accelerators: Annotated[list[AcceleratorStatus], Field(max_length=16), list_of("map", "pod")] = []
     """What the checks of the GPUs found in each pod, faults first, then the newest pods; at most 16."""
+    groups: Annotated[list[GroupStatus], Field(max_length=MOST_GROUPS), list_of("map", "name")] = []
+    """Each replica of several `accelerator.nodes`; absent with one node. Those that do not serve first, at most 32."""
 
 
 class ModelDeployment(ApiModel):

@@ -42,7 +42,8 @@ class Reason(ExplainedWord):
     )
     WORKLOAD_NOT_CREATED = (
         "WorkloadNotCreated",
-        "The Deployment does not exist yet, because a condition for the first pod is not met.",
+        "The object that runs the pods (a Deployment, or a StatefulSet for each group of several nodes) does not exist "
+        "yet, because a condition for the first pod is not met.",
         "Read the message of Ready.",
     )
     PROGRESSING_WITH_RETRY = (
@@ -522,6 +523,24 @@ class Reason(ExplainedWord):
         "The pod did not serve within spec.startupBudgetSeconds.",
         "Raise the budget if the share is slow. Otherwise read the engine's log.",
         True,
+    )
+    GROUP_MEMBER_FAILED = (
+        "GroupMemberFailed",
+        "The engine of one pod of a group ended. The others cannot serve without it, so the whole group is stopped and "
+        "starts again after a pause.",
+        "Wait. The message names the pod, its node and the cause. Mend the cause if the group fails again.",
+    )
+    GROUP_MEMBER_LOST = (
+        "GroupMemberLost",
+        "A pod of a group was deleted, evicted or replaced. The others cannot serve without it, so the whole group is "
+        "stopped and starts again after a pause.",
+        "Wait. Drain the nodes of a model one at a time.",
+    )
+    GROUP_WAITING = (
+        "GroupWaiting",
+        "Not every pod of a group gets a node. After ten minutes its pods give back their GPUs, and the group tries "
+        "again after a pause.",
+        "Add nodes of the size that the message names, or lower spec.replicas or spec.accelerator.nodes.",
     )
     MODEL_PATH_MISSING = "ModelPathMissing", "The model folder does not exist.", "Check weights.folder or path.", True
     MODEL_INCOMPLETE = (

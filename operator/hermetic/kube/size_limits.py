@@ -15,6 +15,7 @@ from hermetic.api.model_metadata import ModelMetadata
 from hermetic.kinds import (
     HORIZONTAL_POD_AUTOSCALER,
     MODEL_DEPLOYMENT,
+    NETWORK_POLICY,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
     SERVICE,
@@ -22,12 +23,14 @@ from hermetic.kinds import (
 )
 from hermetic.kube.metadata import lean_metadata
 from hermetic.objects.children import CHILD_KINDS
-from hermetic.objects.names import MANAGED_BY
+from hermetic.objects.groups import HEAD, group_index
+from hermetic.objects.names import GROUP_LABEL, MANAGED_BY, MEMORY_ANNOTATION
 from hermetic.objects.workloads.registry import WORKLOAD_KINDS
 
 Manifest = Mapping[str, Any]
 
 CUT = frozenset({MODEL_DEPLOYMENT, *CHILD_KINDS})
+OF_GROUPS = frozenset({NETWORK_POLICY, SERVICE, *WORKLOAD_KINDS})
 LONGEST_ANNOTATION = 1024
 LARGEST_CLAIM = 16 * 2**10  # bytes; a rendered claim takes less than 1 KiB
 KEPT = (
@@ -37,8 +40,9 @@ KEPT = (
 LABELS = frozenset({
     "app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component", MANAGED_BY[0],
     "hermetic.dev/modeldeployment", "hermetic.dev/namespace", "hermetic.dev/owner-uid", "hermetic.dev/pod-template",
+    GROUP_LABEL, *HEAD,
 })  # fmt: skip
-ANNOTATIONS = frozenset({"hermetic.dev/intent", "hermetic.dev/pod-template"})
+ANNOTATIONS = frozenset({"hermetic.dev/intent", "hermetic.dev/pod-template", MEMORY_ANNOTATION})
 READ_OF_A_CONDITION = ("type", "status", "reason", "message")
 MOST_CONDITIONS = 8
 OF_OTHERS = ("secrets", "imagePullSecrets")
@@ -89,7 +93,8 @@ def _is_named_after(kind: Kind, manifest: Manifest, owner: str) -> bool:
     name = manifest["metadata"]["name"]
     if kind is PERSISTENT_VOLUME_CLAIM:
         return bool(name.startswith(f"{owner}-weights-"))
-    return kind is PERSISTENT_VOLUME or name == owner
+    is_of_group = kind in OF_GROUPS and group_index(name, owner) is not None
+    return kind is PERSISTENT_VOLUME or name == owner or is_of_group
 
 
 def _metadata(kind: Kind, metadata: Manifest, platform: ModelMetadata) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from hermetic.kinds import (
 )
 from hermetic.objects.accelerator_checks import AcceleratorChecks, checked_first
 from hermetic.objects.child_metadata import NO_METADATA, ChildMetadata, with_metadata
+from hermetic.objects.groups import group_network_policy, group_service
 from hermetic.objects.horizontal_pod_autoscaler import horizontal_pod_autoscaler
 from hermetic.objects.names import Owner, with_intent
 from hermetic.objects.network_policy import network_policy
@@ -37,7 +38,7 @@ from hermetic.objects.service_account import service_account
 from hermetic.objects.weights_verifier import Verifier, verified_first
 from hermetic.objects.weights_volume import persistent_volume, persistent_volume_claim, share_of
 from hermetic.objects.workloads.registry import WORKLOADS, workload_kind
-from hermetic.objects.workloads.workload_kind import WorkloadKind
+from hermetic.objects.workloads.workload_kind import HeadAddresses, WorkloadKind
 
 Manifest = dict[str, Any]
 
@@ -48,7 +49,7 @@ class PlatformSettings:
 
     `verifier`: None where no weights are verified. `pod_ranges`: CIDRs of the cluster's pods, if they are known.
     `metadata`: labels and annotations of every child and pod. `user`: None where the engine's own user runs the pods.
-    `accelerator_checks`: None where the pods do not check their GPUs.
+    `accelerator_checks`: None where the pods do not check their GPUs. `head_addresses`: of the groups of the model.
     """
 
     verifier: Verifier | None = None
@@ -56,6 +57,7 @@ class PlatformSettings:
     metadata: ChildMetadata = NO_METADATA
     user: PodUser | None = None
     accelerator_checks: AcceleratorChecks | None = None
+    head_addresses: HeadAddresses = None
 
 
 NO_SETTINGS = PlatformSettings()
@@ -67,14 +69,14 @@ UNLESS_BLOCKED: frozenset[Phase] = frozenset({"open", "closed"})
 GATE_OPEN: frozenset[Phase] = frozenset({"open"})
 
 
-Build = Callable[[Owner, ModelDeploymentSpec, PlatformSettings], Manifest | None]
+Build = Callable[[Owner, ModelDeploymentSpec, PlatformSettings], tuple[Manifest, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
     """One kind of child.
 
-    `build`: the manifest for a spec and the platform's settings, None where the spec does not ask for one. `wave`:
+    `build`: the manifests for a spec and the platform's settings, () where the spec does not ask for one. `wave`:
     children of one wave are written concurrently, the next wave only when all of the earlier ones exist. `written`:
     the phases in which it is written: ALWAYS if it isolates or exposes pods, and then it is built even if the engine
     cannot be started; GATE_OPEN if it runs pods, and otherwise plan/closed_gate.py decides. `dispensable`: deleted when
@@ -95,60 +97,83 @@ class Child:
         return self.written == GATE_OPEN
 
 
-def _volume(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> Manifest | None:
+def _account(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> tuple[Manifest, ...]:
+    return (service_account(owner, engine_of(spec).name),)
+
+
+def _volume(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> tuple[Manifest, ...]:
     share = share_of(spec)
-    return None if share is None else persistent_volume(owner, engine_of(spec).name, share)
+    return () if share is None else (persistent_volume(owner, engine_of(spec).name, share),)
 
 
-def _claim(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> Manifest | None:
+def _claim(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> tuple[Manifest, ...]:
     share = share_of(spec)
-    return None if share is None else persistent_volume_claim(owner, engine_of(spec).name, share)
+    return () if share is None else (persistent_volume_claim(owner, engine_of(spec).name, share),)
 
 
-def _disruption_budget(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> Manifest | None:
+def _disruption_budget(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> tuple[Manifest, ...]:
     # One that came and went with the number of pods would not be there while an autoscaler adds the second.
     most = spec.replicas if spec.autoscaling is None else spec.autoscaling.max_replicas
-    return pod_disruption_budget(owner, engine_of(spec).name) if most > 1 else None
+    if most < 2:
+        return ()
+    kind = workload_kind(spec)
+    grouped_pods = most * kind.pods_per_replica(spec) if kind.is_grouped else None
+    return (pod_disruption_budget(owner, engine_of(spec).name, grouped_pods),)
 
 
-def _autoscaler(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> Manifest | None:
+def _autoscaler(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> tuple[Manifest, ...]:
     if spec.autoscaling is None:
-        return None
+        return ()
     engine = engine_of(spec)
-    return horizontal_pod_autoscaler(owner, engine.name, spec.autoscaling, engine.queue_metric(spec))
+    return (horizontal_pod_autoscaler(owner, engine.name, spec.autoscaling, engine.queue_metric(spec)),)
 
 
-def _network_policy(owner: Owner, spec: ModelDeploymentSpec, platform: PlatformSettings) -> Manifest:
-    peers = workload_kind(spec).peers(owner)
-    return network_policy(owner, engine_of(spec).name, spec.endpoint, platform.pod_ranges, peers)
+def _network_policies(owner: Owner, spec: ModelDeploymentSpec, platform: PlatformSettings) -> tuple[Manifest, ...]:
+    """That of the model, then those of its groups."""
+    engine = engine_of(spec).name
+    groups = (group_network_policy(owner, engine, index) for index in _groups(spec))
+    return (network_policy(owner, engine, spec.endpoint, platform.pod_ranges), *groups)
 
 
-def _service(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> Manifest:
+def _services(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> tuple[Manifest, ...]:
+    """The endpoint of the model, then the Services of its groups."""
     engine, balancer = engine_of(spec).name, spec.endpoint.internal_load_balancer
+    answering = workload_kind(spec).answering(owner)
+    groups = (group_service(owner, engine, index) for index in _groups(spec))
     if balancer is None:
-        return cluster_service(owner, engine, spec.endpoint)
-    return load_balancer_service(owner, engine, spec.endpoint, balancer, health_path=engine_of(spec).ready_path)
+        return (cluster_service(owner, engine, spec.endpoint, answering), *groups)
+    health_path = engine_of(spec).ready_path
+    service = load_balancer_service(
+        owner, engine, spec.endpoint, balancer, health_path=health_path, answering=answering
+    )
+    return (service, *groups)
+
+
+def _groups(spec: ModelDeploymentSpec) -> range:
+    """The indexes of the groups of a spec."""
+    return range(spec.wanted_replicas if workload_kind(spec).is_grouped else 0)
 
 
 def _workload(workload: WorkloadKind) -> Build:
-    def build(owner: Owner, spec: ModelDeploymentSpec, platform: PlatformSettings) -> Manifest | None:
+    def build(owner: Owner, spec: ModelDeploymentSpec, platform: PlatformSettings) -> tuple[Manifest, ...]:
         if not workload.runs(spec):
-            return None
+            return ()
         verified = verified_first(launch(spec), spec, platform.verifier)
         checked = checked_first(verified, spec, platform.accelerator_checks)
-        return workload.build(owner, spec, as_user(checked, platform.user), platform.metadata)
+        user_launch = as_user(checked, platform.user)
+        return workload.build(owner, spec, user_launch, platform.metadata, platform.head_addresses)
 
     return build
 
 
 TABLE: tuple[Child, ...] = (
-    Child(SERVICE_ACCOUNT, lambda owner, spec, _: service_account(owner, engine_of(spec).name), written=ALWAYS),
-    Child(NETWORK_POLICY, _network_policy, written=ALWAYS),
+    Child(SERVICE_ACCOUNT, _account, written=ALWAYS),
+    Child(NETWORK_POLICY, _network_policies, written=ALWAYS),
     Child(PERSISTENT_VOLUME, _volume),
     # A claim that is created before its volume is bound only after the 15 s resync of Kubernetes' volume controller.
     Child(PERSISTENT_VOLUME_CLAIM, _claim, wave=1, dispensable=True),
     Child(POD_DISRUPTION_BUDGET, _disruption_budget, dispensable=True),
-    Child(SERVICE, _service, written=ALWAYS, merge_keys={"ports": ("port", "protocol")}),
+    Child(SERVICE, _services, written=ALWAYS, merge_keys={"ports": ("port", "protocol")}),
     # After the workload: an autoscaler without pods only reports that it can read no metric.
     Child(HORIZONTAL_POD_AUTOSCALER, _autoscaler, wave=3, dispensable=True),
     *(
@@ -181,5 +206,5 @@ def render_isolation(
 def _rendered(
     children: Iterable[Child], owner: Owner, spec: ModelDeploymentSpec, platform: PlatformSettings
 ) -> tuple[dict[str, Any], ...]:
-    built = (child.build(owner, spec, platform) for child in children)
-    return tuple(with_intent(with_metadata(manifest, platform.metadata)) for manifest in built if manifest is not None)
+    built = (manifest for child in children for manifest in child.build(owner, spec, platform))
+    return tuple(with_intent(with_metadata(manifest, platform.metadata)) for manifest in built)

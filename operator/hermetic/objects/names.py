@@ -15,10 +15,12 @@ from hermetic.kinds import MODEL_DEPLOYMENT
 MODEL_LABEL = "hermetic.dev/modeldeployment"
 NAMESPACE_LABEL = "hermetic.dev/namespace"
 OWNER_UID_LABEL = "hermetic.dev/owner-uid"
+GROUP_LABEL = "hermetic.dev/group"
 MANAGED_BY = ("app.kubernetes.io/managed-by", "hermetic")
 INTENT_ANNOTATION = "hermetic.dev/intent"
 TEMPLATE_ANNOTATION = "hermetic.dev/pod-template"
 TEMPLATE_LABEL = TEMPLATE_ANNOTATION
+MEMORY_ANNOTATION = "hermetic.dev/group-memory"
 # Labels by which a pod is watched, selected by Service and NetworkPolicy, and compared with its template.
 SELECTED_BY = (MANAGED_BY[0], MODEL_LABEL, TEMPLATE_LABEL)
 
@@ -71,6 +73,12 @@ def metadata(owner: Owner, engine: str, name: str = "") -> dict[str, Any]:
             }
         ],
     }
+
+
+def is_controlled_by(live: Mapping[str, Any], owner: Owner) -> bool:
+    """Whether the controller of a namespaced object is this ModelDeployment, by uid."""
+    references = live["metadata"].get("ownerReferences") or ()
+    return any(reference.get("controller") and reference.get("uid") == owner.uid for reference in references)
 
 
 def template_mark(workload: Mapping[str, Any]) -> str:

@@ -1,8 +1,8 @@
-"""The pods' NetworkPolicy: ingress only from the sources that the spec names, egress only to pods of one replica."""
+"""NetworkPolicies: of a model, whose clients the spec names and which calls nothing; of pods that call each other."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_network
 from typing import Any
@@ -29,13 +29,10 @@ class PodPeer:
             raise ValueError("labels of a pod peer: empty, which selects every pod of the namespace; give one or more")
 
 
-def network_policy(
-    owner: Owner, engine: str, endpoint: Endpoint, pod_ranges: tuple[str, ...] = (), peers: Sequence[PodPeer] = ()
-) -> dict[str, Any]:
+def network_policy(owner: Owner, engine: str, endpoint: Endpoint, pod_ranges: tuple[str, ...] = ()) -> dict[str, Any]:
     """Default deny both ways; no rule for NFS, because the node mounts it, not the pod, and none for DNS.
 
-    `pod_ranges`: CIDRs of the cluster's pods, which are no clients of the load balancer. `peers`: the other pods of a
-    replica; without one there is no egress.
+    `pod_ranges`: CIDRs of the cluster's pods, which are no clients of the load balancer.
     """
     return {
         "apiVersion": "networking.k8s.io/v1",
@@ -44,8 +41,23 @@ def network_policy(
         "spec": {
             "podSelector": {"matchLabels": selector(owner)},
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": [*_ingress(endpoint, pod_ranges), *(_peer_rule("from", peer) for peer in peers)],
-            "egress": [_peer_rule("to", peer) for peer in peers],
+            "ingress": _ingress(endpoint, pod_ranges),
+            "egress": [],
+        },
+    }
+
+
+def peer_policy(metadata: dict[str, Any], peer: PodPeer) -> dict[str, Any]:
+    """A policy of the peers themselves: they call each other, and nothing else by this policy."""
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata,
+        "spec": {
+            "podSelector": {"matchLabels": dict(peer.labels)},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [_peer_rule("from", peer)],
+            "egress": [_peer_rule("to", peer)],
         },
     }
 

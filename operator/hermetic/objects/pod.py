@@ -17,7 +17,7 @@ ENGINE = "engine"
 
 
 def pod_template(owner: Owner, spec: ModelDeploymentSpec, launch: Launch) -> dict[str, Any]:
-    """The pod template of a Deployment. It depends on the spec alone: an upgrade of Hermetic restarts no pod."""
+    """The pod template of a model. It depends on the spec alone: an upgrade of Hermetic restarts no pod."""
     mounted = mounted_volumes(owner, spec, launch)
     return {
         "metadata": {"labels": labels(owner, launch.engine)},
@@ -60,7 +60,7 @@ def _engine(spec: ModelDeploymentSpec, launch: Launch, mounted: tuple[Mounted, .
         **arguments,
         "env": [_literal(variable) for variable in launch.env],
         "ports": [{"name": "http", "containerPort": spec.endpoint.port, "protocol": "TCP"}],
-        "resources": _resources(spec),
+        "resources": _resources(spec, launch),
         "securityContext": _locked(read_only_root=launch.read_only_root),
         **_probes(spec, launch),
         # Endpoints must have dropped the pod before the engine receives SIGTERM.
@@ -99,8 +99,8 @@ def requested_memory(spec: ModelDeploymentSpec) -> str:
     return memory if offload is None else add_memory(memory, offload.memory)
 
 
-def _resources(spec: ModelDeploymentSpec) -> dict[str, Any]:
-    wanted, devices = spec.resources, _devices(spec)
+def _resources(spec: ModelDeploymentSpec, launch: Launch) -> dict[str, Any]:
+    wanted, devices = spec.resources, _devices(spec) | {name: str(count) for name, count in launch.devices}
     limits = dict(devices)
     if wanted.memory is not None:
         limits["memory"] = requested_memory(spec)

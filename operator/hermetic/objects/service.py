@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from hermetic.api.endpoint import Endpoint, InternalLoadBalancer
@@ -12,9 +13,15 @@ ADDRESS = PREFIX + "azure-load-balancer-ipv4"
 
 
 def load_balancer_service(
-    owner: Owner, engine: str, endpoint: Endpoint, balancer: InternalLoadBalancer, *, health_path: str
+    owner: Owner,
+    engine: str,
+    endpoint: Endpoint,
+    balancer: InternalLoadBalancer,
+    *,
+    health_path: str,
+    answering: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """A LoadBalancer Service that is private by construction."""
+    """A LoadBalancer Service that is private by construction. `answering`: as of `cluster_service`."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -24,24 +31,29 @@ def load_balancer_service(
             # Client addresses stay visible to the NetworkPolicy, and nodes without a ready pod leave the rotation.
             "externalTrafficPolicy": "Local",
             **_source_ranges(balancer),
-            **_selection(owner, endpoint),
+            **_selection(owner, endpoint, answering),
         },
     }
 
 
-def cluster_service(owner: Owner, engine: str, endpoint: Endpoint) -> dict[str, Any]:
-    """A Service that is reachable inside the cluster only."""
+def cluster_service(
+    owner: Owner, engine: str, endpoint: Endpoint, answering: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """A Service that is reachable inside the cluster only.
+
+    `answering`: the labels of the pods that answer clients; None for every pod of the model.
+    """
     return {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": metadata(owner, engine),
-        "spec": {"type": "ClusterIP", **_selection(owner, endpoint)},
+        "spec": {"type": "ClusterIP", **_selection(owner, endpoint, answering)},
     }
 
 
-def _selection(owner: Owner, endpoint: Endpoint) -> dict[str, Any]:
+def _selection(owner: Owner, endpoint: Endpoint, answering: Mapping[str, str] | None) -> dict[str, Any]:
     return {
-        "selector": selector(owner),
+        "selector": selector(owner) if answering is None else dict(answering),
         "ports": [{"name": "http", "protocol": "TCP", "port": endpoint.client_port, "targetPort": endpoint.port}],
     }
 

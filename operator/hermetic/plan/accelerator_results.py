@@ -15,10 +15,10 @@ from typing import Any, Literal
 from hermetic.api.reasons import ACCELERATOR_FINDINGS, REASONS, Reason
 from hermetic.api.text import cut, one_line
 from hermetic.objects.accelerator_checks import CHECKER
-from hermetic.objects.names import Owner
+from hermetic.objects.names import Owner, template_of
 from hermetic.plan.snapshot import ClusterSnapshot, last_end
-from hermetic.plan.tampering.container_digests import containers, contents, differing
-from hermetic.plan.tampering.runtime_drift import has_rendered_identity, running
+from hermetic.plan.tampering.container_digests import containers, differing
+from hermetic.plan.tampering.runtime_drift import contents_by_mark, has_rendered_identity, running
 
 Level = Literal["Pass", "Warn", "Fail", "Unknown"]
 Pod = Mapping[str, Any]
@@ -77,14 +77,14 @@ class CheckedPod:
 def checked_pods(snapshot: ClusterSnapshot) -> tuple[CheckedPod, ...]:
     """The pods of the present template that ended their checks, by name."""
     ended = [(pod, status) for pod, status in _checking(snapshot) if last_end(status)]
-    expected = contents(snapshot.workload.template.get("spec") or {}) if ended else {}
+    expected = contents_by_mark(snapshot.workload) if ended else {}
     return tuple(
         CheckedPod(
             str(pod["metadata"]["name"]),
             str((pod.get("spec") or {}).get("nodeName") or ""),
             str(pod["metadata"].get("creationTimestamp", "")),
             result_of(status),
-            is_altered=not _is_as_rendered(pod, expected, snapshot.owner),
+            is_altered=not _is_as_rendered(pod, expected[template_of(pod)], snapshot.owner),
         )
         for pod, status in ended
     )

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from hermetic.api.reasons import Reason
 from hermetic.kinds import MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, SERVICE
 from hermetic.objects.children import CHILDREN, Child
-from hermetic.objects.names import OWNER_UID_LABEL, Owner
+from hermetic.objects.names import OWNER_UID_LABEL, Owner, is_controlled_by
 from hermetic.plan.exposure.addresses import public_addresses
 from hermetic.plan.exposure.public_side import was_given_a_public_address
 from hermetic.plan.gate_results import Blocks
@@ -37,6 +37,7 @@ class ChildState:
     deleted. `foreign`: what other managers added and the apply removes. `is_exposed`: it has a public address or,
     absent, had one in this generation of the spec; `public_address`: that address, "" for none. `is_mounted`: a
     claim that pods may mount. `backed_off`: the digests of manifests that are not applied again during drift back-off.
+    `is_imperative`: it is applied all the same.
     """
 
     key: ChildKey
@@ -49,6 +50,7 @@ class ChildState:
     public_address: str = ""
     is_mounted: bool = False
     backed_off: frozenset[str] = frozenset()
+    is_imperative: bool = False
 
     @property
     def child(self) -> Child:
@@ -63,7 +65,9 @@ class ChildState:
     @property
     def is_contested(self) -> bool:
         """Whether the desired manifest is due and was corrected too often: others change it back."""
-        return self.desired is not None and self.difference is not None and intent(self.desired) in self.backed_off
+        if self.is_imperative or self.desired is None or self.difference is None:
+            return False
+        return intent(self.desired) in self.backed_off
 
     def wanting(self, manifest: Manifest) -> ChildState:
         """The same child, compared with another manifest than the spec renders."""
@@ -78,6 +82,11 @@ class ChildState:
             return replace(self, desired=manifest, difference="changed", foreign=added)
         has_changed = bool(added) or has_drifted(manifest, self.live)
         return replace(self, desired=manifest, difference="drifted" if has_changed else None, foreign=added)
+
+    def writing(self, manifest: Manifest, difference: Difference, *, is_imperative: bool) -> ChildState:
+        """The same child, whose live object is to be this manifest."""
+        added = foreign(manifest, self.live) if self.live is not None else ()
+        return replace(self, desired=manifest, difference=difference, foreign=added, is_imperative=is_imperative)
 
     def change(self) -> Change | None:
         """What to apply; None where nothing differs."""
@@ -146,7 +155,7 @@ def is_ours(live: Manifest, owner: Owner) -> bool:
     """Whether the object belongs to this ModelDeployment by uid, not to another one of the same name."""
     if live["kind"] == PERSISTENT_VOLUME.kind:
         return bool((live["metadata"].get("labels") or {}).get(OWNER_UID_LABEL) == owner.uid)
-    return any(reference.get("uid") == owner.uid for reference in _controllers(live))
+    return is_controlled_by(live, owner)
 
 
 def _ownership(live: Manifest | None, owner: Owner) -> Ownership:

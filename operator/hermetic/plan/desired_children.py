@@ -7,9 +7,12 @@ from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.engines.registry import engine_of
+from hermetic.kinds import SERVICE
 from hermetic.objects.child_metadata import child_metadata
 from hermetic.objects.children import CHILDREN, PlatformSettings, render, render_isolation
-from hermetic.objects.names import Owner, template_mark, template_of
+from hermetic.objects.groups import group_name, head_address
+from hermetic.objects.names import Owner, is_controlled_by, template_mark, template_of
+from hermetic.objects.workloads.registry import workload_kind
 from hermetic.plan.preflight import accelerator_checks, may_wait_for_a_change
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.tampering.runtime_drift import running
@@ -35,10 +38,11 @@ class SpecRendering:
             verifier=verifier(self.spec, snapshot),
             user=user,
             accelerator_checks=accelerator_checks(self.spec, snapshot.policy),
+            head_addresses=_head_addresses(self.spec, snapshot),
         )
         if may_wait_for_a_change(self.spec, snapshot):
             unchecked = self._rendered(snapshot.owner, replace(settings, accelerator_checks=None))
-            if _template_mark(unchecked) in _live_marks(snapshot):
+            if _template_marks(unchecked) & _live_marks(snapshot):
                 return unchecked
         return self._rendered(snapshot.owner, settings)
 
@@ -51,15 +55,25 @@ class SpecRendering:
         return children
 
 
-def _template_mark(children: tuple[dict[str, Any], ...]) -> str:
-    return next(template_mark(child) for child in children if CHILDREN[child["kind"]].runs_pods)
+def _template_marks(children: tuple[dict[str, Any], ...]) -> set[str]:
+    return {template_mark(child) for child in children if CHILDREN[child["kind"]].runs_pods}
 
 
 def _live_marks(snapshot: ClusterSnapshot) -> set[str]:
-    """The marks of the live template, in either place, and of the running pods: others may have changed some."""
-    workload = snapshot.workload
-    marks = {template_of(workload.template), *map(template_of, running(snapshot))}
-    return marks if workload.live is None else marks | {template_mark(workload.live)}
+    """The marks of the live templates, in either place, and of the running pods: others may have changed some."""
+    parts = snapshot.workload.parts
+    marks = {*(template_of(part.template) for part in parts), *map(template_of, running(snapshot))}
+    return marks | {template_mark(part.live) for part in parts if part.live is not None}
+
+
+def _head_addresses(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> tuple[str, ...]:
+    """Of each group, "" until its Service has an address: a Service of another owner would lead to pods of others."""
+    names = (group_name(snapshot.owner.name, index) for index in range(spec.wanted_replicas))
+    services = (snapshot.child(SERVICE, name) for name in names) if workload_kind(spec).is_grouped else ()
+    own_services = (
+        service if service is not None and is_controlled_by(service, snapshot.owner) else None for service in services
+    )
+    return tuple(map(head_address, own_services))
 
 
 def desired_children(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> tuple[dict[str, Any], ...]:

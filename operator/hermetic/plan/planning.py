@@ -40,6 +40,7 @@ def plan(
         contested=contested,
         requeue_at=situation.requeue_at,
         placement=situation.placement,
+        groups=situation.groups,
     )
 
 
@@ -67,7 +68,7 @@ def _wanted(situation: Situation) -> States:
         allowed = tuple(
             state for state in allowed if state.child.kind != SERVICE or state.difference not in ("absent", "changed")
         )
-    return allowed if situation.held_workload is None else (*allowed, situation.held_workload)
+    return (*allowed, *situation.held_workloads)
 
 
 def _to_apply(wanted: States, *, removes_pods: bool) -> tuple[tuple[Change, ...], tuple[Contested, ...]]:

@@ -131,8 +131,35 @@ def _pull_message(image: str, message: str) -> str:
     return f"{message}; {_NO_PLATFORM}" if _PLATFORM_MISSING in cause else message
 
 
+def cause_of_end(spec: ModelDeploymentSpec, status: Status) -> str:
+    """One clause why a container ended that must not end, also for a single end that nothing explains."""
+    ended = last_end(status) or {}
+    if (explained := _explained(spec, status, ended)) is not None:
+        return explained.message
+    last = telling_line(ended.get("message", ""), engine_of(spec).signatures)
+    code = f"ended with exit code {ended['exitCode']}" if "exitCode" in ended else "ended"
+    return f"container '{status['name']}' {code}" + (f": {last}" if last else "")
+
+
 def _of_end(spec: ModelDeploymentSpec, status: Status, ended: Status) -> PodDiagnosis | None:
     """Why the container ended: out of memory, a cause in the engine's output, a start that took too long, unknown."""
+    if (explained := _explained(spec, status, ended)) is not None:
+        return explained
+    # A single unexplained exit may be transient; the kubelet restarts the container.
+    if status.get("restartCount", 0) < 2:
+        return None
+    last = telling_line(ended.get("message", ""), engine_of(spec).signatures)
+    # For an engine that was killed with its container the kubelet keeps 2 KiB of log: the cause may be further up.
+    tail = f": {last}" if last else ""
+    return PodDiagnosis(
+        Reason.CRASH_LOOP,
+        f"container '{status['name']}' ends again and again, exit code {ended.get('exitCode', 0)}{tail}; "
+        "'kubectl logs --previous' shows what came before",
+    )
+
+
+def _explained(spec: ModelDeploymentSpec, status: Status, ended: Status) -> PodDiagnosis | None:
+    """What its message, its reason or its time says; None where they say nothing."""
     if status.get("name") == VERIFIER and (verified := verification_of(status)) is not None and verified.reason:
         return PodDiagnosis(verified.reason, cut_middle(f"the weights do not serve, {verified.message}", _LONGEST))
     words, code, signatures = ended.get("message", ""), ended.get("exitCode", 0), engine_of(spec).signatures
@@ -148,17 +175,7 @@ def _of_end(spec: ModelDeploymentSpec, status: Status, ended: Status) -> PodDiag
             Reason.STARTUP_BUDGET_EXCEEDED,
             f"container '{status['name']}' did not serve within `startupBudgetSeconds` {spec.startup_budget_seconds}",
         )
-    # A single unexplained exit may be transient; the kubelet restarts the container.
-    if status.get("restartCount", 0) < 2:
-        return None
-    last = telling_line(words, signatures)
-    # For an engine that was killed with its container the kubelet keeps 2 KiB of log: the cause may be further up.
-    tail = f": {last}" if last else ""
-    return PodDiagnosis(
-        Reason.CRASH_LOOP,
-        f"container '{status['name']}' ends again and again, exit code {code}{tail}; "
-        "'kubectl logs --previous' shows what came before",
-    )
+    return None
 
 
 def _was_ended_for_slowness(spec: ModelDeploymentSpec, ended: Status) -> bool:

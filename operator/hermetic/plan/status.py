@@ -27,6 +27,7 @@ from hermetic.plan.exposure.addresses import load_balancer_addresses, public_add
 from hermetic.plan.exposure.exposing_objects import exposure
 from hermetic.plan.exposure.public_side import public_side
 from hermetic.plan.gate_results import Blocks
+from hermetic.plan.groups.reported import groups_status, with_groups
 from hermetic.plan.isolation import enforcement
 from hermetic.plan.planned_status import planned_status
 from hermetic.plan.pod_diagnosis import PodDiagnosis, diagnose_pods
@@ -47,7 +48,7 @@ def status(
 ) -> Status:
     """The whole status: `snapshot` is taken after the plan was applied."""
     # With zero replicas, a pod that is not ready is terminating; do not report it.
-    found = diagnose_pods(spec, snapshot, now) if spec.wanted_replicas else None
+    found = with_groups(plan.groups, diagnose_pods(spec, snapshot, now)) if spec.wanted_replicas else None
     start = reported_start(spec, snapshot, now) if found is None else None
     odd = strange(snapshot, now)
     verified_by, checked = verifier(spec, snapshot), checked_pods(snapshot)
@@ -66,7 +67,7 @@ def status(
     updates = [ready, *_kstatus(ready), *parts]
     whole = {
         "observedGeneration": snapshot.generation,
-        "conditions": [dated(one, snapshot.generation, snapshot.status, now) for one in updates],
+        "conditions": [dated(update, snapshot.generation, snapshot.status, now) for update in updates],
         "replicas": snapshot.workload.existing_replicas,
         "selector": ",".join(f"{key}={value}" for key, value in selector(snapshot.owner).items()),
         "plan": planned_status(spec, plan.placement),
@@ -75,6 +76,7 @@ def status(
     whole |= {"endpoint": endpoint} if endpoint else {}
     whole |= {"serving": _serving(spec, snapshot, endpoint)} | ({"start": start} if start is not None else {})
     whole |= {"accelerators": results} if results else {}
+    whole |= {"groups": groups_status(plan.groups)} if plan.groups else {}
     whole |= {"adapters": adapter_states(spec, snapshot)} if spec.adapters else {}
     public = public_side(_our_service(snapshot), snapshot, plan)
     return whole | ({"publicAddress": public.as_status()} if public is not None and public.address else {})
@@ -85,7 +87,9 @@ def status_unreadable(snapshot: ClusterSnapshot, message: str, now: datetime) ->
     ready = ConditionUpdate(ConditionType.READY, "False", Reason.SPEC_INVALID, message)
     return {
         "observedGeneration": snapshot.generation,
-        "conditions": [dated(one, snapshot.generation, snapshot.status, now) for one in (ready, *_kstatus(ready))],
+        "conditions": [
+            dated(update, snapshot.generation, snapshot.status, now) for update in (ready, *_kstatus(ready))
+        ],
     }
 
 
@@ -122,17 +126,17 @@ def _weights_verified(
     if verified_by is not None:
         return weights_verified(snapshot, pinned=is_pinned(spec, snapshot))
     policy = integrity_policy(spec, snapshot)
-    words = f"the weights are read as staged, and no digest of them is checked: the policy in effect is {policy}"
+    sentence = f"the weights are read as staged, and no digest of them is checked: the policy in effect is {policy}"
     if policy != "Off":
-        words += ", and the operator's configuration names no image under `integrity.verifiers`"
-    return ConditionUpdate(kind, "Unknown", Reason.INTEGRITY_NOT_CHECKED, words)
+        sentence += ", and the operator's configuration names no image under `integrity.verifiers`"
+    return ConditionUpdate(kind, "Unknown", Reason.INTEGRITY_NOT_CHECKED, sentence)
 
 
 def _isolation_verified(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, plan: Plan) -> ConditionUpdate:
     kind = ConditionType.ISOLATION_VERIFIED
     if enforcement(spec, snapshot) == "Off":
-        words = "`isolation.enforcement` is Off: the evidence was not read"
-        return ConditionUpdate(kind, "Unknown", Reason.ISOLATION_NOT_ENFORCED, words)
+        sentence = "`isolation.enforcement` is Off: the evidence was not read"
+        return ConditionUpdate(kind, "Unknown", Reason.ISOLATION_NOT_ENFORCED, sentence)
     if isinstance(plan.isolation, Blocks):
         return _from_block(kind, plan.isolation)
     if plan.isolation is None:
@@ -159,15 +163,15 @@ def _as_asked(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, service: Map
     """For a Service that nothing public leads to: whether all kinds could be listed, and whether it has its address."""
     kind = ConditionType.ENDPOINT_PRIVATE
     if snapshot.unseen:
-        words = (
+        sentence = (
             f"the operator may not list {', '.join(snapshot.unseen)}, of which one may lead to the pods from outside"
         )
-        return ConditionUpdate(kind, "Unknown", Reason.PERMISSION_LOST, f"{words}; apply the RBAC of manifests/")
+        return ConditionUpdate(kind, "Unknown", Reason.PERMISSION_LOST, f"{sentence}; apply the RBAC of manifests/")
     if snapshot.malformed:
         kinds = ", ".join(snapshot.malformed)
-        words = f"an object among {kinds} is not understood and may lead to the pods from outside"
+        sentence = f"an object among {kinds} is not understood and may lead to the pods from outside"
         fix = "correct or delete it: the operator's log names it (`event not understood`, `object not understood`)"
-        return ConditionUpdate(kind, "Unknown", Reason.PERMISSION_LOST, f"{words}; {fix}")
+        return ConditionUpdate(kind, "Unknown", Reason.PERMISSION_LOST, f"{sentence}; {fix}")
     keyless = f"; {engine_of(spec).without_a_key}" if spec.endpoint.api_key is not None else ""
     if spec.endpoint.internal_load_balancer is None:
         return ConditionUpdate(kind, "True", Reason.CLUSTER_INTERNAL, "reachable inside the cluster only" + keyless)
@@ -284,10 +288,10 @@ def _altered(found: Strange | None, plan: Plan) -> ConditionUpdate | None:
 
 def _contested_by(found: Contested) -> str:
     kind, name = found.child
-    words = f"{kind} '{name}' is changed back as often as it is corrected"
+    sentence = f"{kind} '{name}' is changed back as often as it is corrected"
     named = ", ".join(f"'{writer}'" for writer in found.writers)
     by = f", written by {named} (field manager)" if named else ""
-    return f"{words}: {found.place}{by}" if found.place else words
+    return f"{sentence}: {found.place}{by}" if found.place else sentence
 
 
 def _settled_verdict(
@@ -299,8 +303,8 @@ def _settled_verdict(
         return _not_ready(endpoint.reason, endpoint.message)
     serving, enforced = f"{_of(spec.wanted_replicas, spec.wanted_replicas)} serve", enforcement(spec, snapshot)
     if enforced != "Enforce":
-        words = f"{serving}; `isolation.enforcement` is {enforced}: pods start whether isolation is proven or not"
-        return ConditionUpdate(ConditionType.READY, "True", Reason.SERVING_NOT_ENFORCED, words)
+        sentence = f"{serving}; `isolation.enforcement` is {enforced}: pods start whether isolation is proven or not"
+        return ConditionUpdate(ConditionType.READY, "True", Reason.SERVING_NOT_ENFORCED, sentence)
     return ConditionUpdate(ConditionType.READY, "True", Reason.SERVING, serving)
 
 
@@ -328,8 +332,13 @@ def _not_settled(
 
 
 def _has_older_pods(snapshot: ClusterSnapshot) -> bool:
-    """Whether pods of an earlier template remain, or the workload's present generation is not observed yet."""
+    """Whether pods of an earlier template remain, or the workload's present generation is not observed yet.
+
+    Of groups none does: the pods of one start after its earlier ones have ended.
+    """
     workload = snapshot.workload
+    if workload.kind.is_grouped:
+        return False
     return bool(workload.existing_pods) and (not workload.is_observed or workload.existing_pods > workload.updated_pods)
 
 
@@ -361,12 +370,12 @@ def _kstatus(ready: ConditionUpdate) -> Iterator[ConditionUpdate]:
     """Exactly one of Reconciling and Stalled while Ready is not True, neither while it is."""
     if ready.status == "True":
         return
-    words = pointing_to_ready(ready.reason)
+    sentence = pointing_to_ready(ready.reason)
     if ready.reason.needs_human:
-        yield ConditionUpdate(ConditionType.STALLED, "True", ready.reason, words)
+        yield ConditionUpdate(ConditionType.STALLED, "True", ready.reason, sentence)
     else:
         reason = ready.reason if ready.reason in PROGRESS else Reason.PROGRESSING_WITH_RETRY
-        yield ConditionUpdate(ConditionType.RECONCILING, "True", reason, words)
+        yield ConditionUpdate(ConditionType.RECONCILING, "True", reason, sentence)
 
 
 PROGRESS = frozenset({Reason.STARTING, Reason.ROLLING_OUT, Reason.LOAD_BALANCER_PENDING})

@@ -33,13 +33,15 @@ def may_be_mounted(claim: Manifest, snapshot: ClusterSnapshot) -> bool:
 
     Kubernetes keeps a deleted claim until its last pod ends, and starts no further pod that mounts it.
     """
-    template = snapshot.workload.template
-    if not template:
+    templates = [part.template for part in snapshot.workload.parts if part.template]
+    if not templates:
         return bool(snapshot.pods)
-    volumes = (volume.get("persistentVolumeClaim") or {} for volume in template["spec"].get("volumes") or ())
-    if any(volume.get("claimName") == claim["metadata"]["name"] for volume in volumes):
+    volumes = (volume for template in templates for volume in template["spec"].get("volumes") or ())
+    claims = (volume.get("persistentVolumeClaim") or {} for volume in volumes)
+    if any(mounted.get("claimName") == claim["metadata"]["name"] for mounted in claims):
         return True
-    return any(template_of(pod) != template_of(template) and not has_ended(pod) for pod in snapshot.pods)
+    marks = {template_of(template) for template in templates}
+    return any(template_of(pod) not in marks and not has_ended(pod) for pod in snapshot.pods)
 
 
 def _is_in_transition(volume: Manifest) -> bool:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from hermetic.api.modeldeployment import GroupState
+from hermetic.api.reasons import Reason
 from hermetic.kinds import Kind
 from hermetic.plan.gate_results import Blocks, Holds
 from hermetic.plan.model_fit import ModelPlacement
@@ -59,13 +61,30 @@ class Deletion:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupReport:
+    """A group for the status. `pods`: those that serve, of all; `reason`: why it was stopped, if not on purpose."""
+
+    name: str
+    state: GroupState
+    pods: str
+    restarts: int
+    message: str = ""
+    reason: Reason | None = None
+
+    def as_status(self) -> dict[str, Any]:
+        """An item of `status.groups`."""
+        message = {"message": self.message} if self.message else {}
+        return {"name": self.name, "state": self.state, "pods": self.pods, "restarts": self.restarts, **message}
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What must be written, in order, and what prevents further writes.
 
     `blocked`: the first gate that keeps pods from being created. `isolation`: the verdict of the isolation gate, which
     with enforcement Report is reported without blocking. `held`: a change of the workload waits for that gate.
     `contested`: children that others change back as often as they are corrected. `placement`: the model on the VM sizes
-    that its pods may get; None for a spec without facts.
+    that its pods may get; None for a spec without facts. `groups`: of a model of several nodes, by index.
     """
 
     apply: tuple[Change, ...] = ()
@@ -76,3 +95,4 @@ class Plan:
     contested: tuple[Contested, ...] = ()
     requeue_at: datetime | None = None
     placement: ModelPlacement | None = None
+    groups: tuple[GroupReport, ...] = ()

@@ -71,8 +71,13 @@ def plan_benchmark(objects: ModelObjects, load: Load, client_labels: Mapping[str
 
 
 def _must_serve(objects: ModelObjects) -> tuple[Manifest, Manifest]:
-    """The workload and the Service of a model that is ready."""
+    """The workload and the Service of a model that is ready. A model of groups has no workload of its own name."""
     report = objects.report
+    if int((objects.model["spec"].get("accelerator") or {}).get("nodes") or 1) > 1:
+        raise InputError(
+            f"'{report.name}' in namespace '{report.namespace}' has several nodes, and a benchmark has one pod",
+            fix="measure it from outside with a client of the OpenAI API",
+        )
     if report.ready.truth != "True" or not report.serving or objects.workload is None or objects.service is None:
         reason = report.ready.reason if report.ready.truth != "True" else "no pod serves"
         raise BenchmarkFailed(

@@ -140,8 +140,18 @@ class DeploymentReport:
 
 def _desired(spec: Manifest) -> int:
     """How many pods the operator keeps. Fields that a later release added to `autoscaling` are ignored."""
-    replicas, bounds = int(spec.get("replicas", 1)), spec.get("autoscaling")
+    replicas, bounds = int(spec.get("replicas", 1)) * _nodes(spec), spec.get("autoscaling")
     return Autoscaling.model_validate(bounds, extra="ignore").clamp(replicas) if bounds else replicas
+
+
+def _nodes(spec: Manifest) -> int:
+    """The nodes of each replica, with a pod on each."""
+    return int((spec.get("accelerator") or {}).get("nodes") or 1)
+
+
+def _gpus(spec: Manifest) -> str:
+    count, resource = _at(spec, "accelerator", "count") or 1, _at(spec, "accelerator", "resource") or "nvidia.com/gpu"
+    return f"{count} x {resource}" + (f" on each of {_nodes(spec)} nodes" if _nodes(spec) > 1 else "")
 
 
 def report(deployment: Manifest, pods: Sequence[Manifest], audit: Manifest | None) -> DeploymentReport:
@@ -156,7 +166,7 @@ def report(deployment: Manifest, pods: Sequence[Manifest], audit: Manifest | Non
         name=metadata["name"],
         engine=_engine(spec),
         model=_at(spec, "model", "name"),
-        gpus=f"{_at(spec, 'accelerator', 'count') or 1} x {_at(spec, 'accelerator', 'resource') or 'nvidia.com/gpu'}",
+        gpus=_gpus(spec),
         weights=_weights(spec.get("weights") or {}),
         desired=desired,
         serving=serving,

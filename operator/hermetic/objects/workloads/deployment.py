@@ -30,18 +30,19 @@ from hermetic.objects.names import (
     template_mark,
     with_intent,
 )
-from hermetic.objects.network_policy import PodPeer
 from hermetic.objects.pod import pod_template
-from hermetic.objects.workloads.workload_kind import HOLD, Live, Manifest, Pod, Rollout, Workload
+from hermetic.objects.workloads.workload_kind import HOLD, HeadAddresses, Live, Manifest, Pod, Rollout, Workload
 
 REPLACE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
 SURGE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
 
 
 class DeploymentWorkload:
-    """Runs every spec."""
+    """Runs every spec whose replicas have one pod."""
 
     resource = DEPLOYMENT
+    is_grouped = False
+    filled: Mapping[str, Any] = MappingProxyType({})
     merge_keys: Mapping[str, tuple[str, ...]] = MappingProxyType(
         {
             "containers": ("name",),
@@ -54,21 +55,26 @@ class DeploymentWorkload:
         }
     )
 
-    def runs(self, _: ModelDeploymentSpec, /) -> bool:
-        return True
+    def runs(self, spec: ModelDeploymentSpec, /) -> bool:
+        return spec.accelerator.nodes == 1
+
+    def names(self, name: str, model: str, /) -> bool:
+        return name == model
 
     def pods_per_replica(self, _: ModelDeploymentSpec, /) -> int:
         return 1
 
-    def peers(self, _: Owner, /) -> tuple[PodPeer, ...]:
-        return ()
+    def answering(self, owner: Owner, /) -> Mapping[str, str]:
+        return selector(owner)
 
-    def build(self, owner: Owner, spec: ModelDeploymentSpec, launch: Launch, extra: ChildMetadata, /) -> Manifest:
-        """Its progress deadline outlasts the slowest start and drain that the spec allows."""
+    def build(
+        self, owner: Owner, spec: ModelDeploymentSpec, launch: Launch, extra: ChildMetadata, _: HeadAddresses, /
+    ) -> tuple[Manifest, ...]:
+        """One. Its progress deadline outlasts the slowest start and drain that the spec allows."""
         template = with_metadata(pod_template(owner, spec, launch), extra)
         budget = spec.startup_budget_seconds + sum(container.budget_seconds for container in launch.init_containers)
         mark = digest(template)[:16]
-        return {
+        deployment = {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
             # The annotation shows, across restarts and upgrades, whether applying this would create new pods.
@@ -87,6 +93,7 @@ class DeploymentWorkload:
                 "template": _labelled(template, mark),
             },
         }
+        return (deployment,)
 
     def scaled(self, manifest: Live, replicas: int, owner: Owner, engine: str, /) -> Manifest:
         return _applied_again(manifest, {"replicas": replicas}, template_mark(manifest), owner, engine)

@@ -9,11 +9,12 @@ from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.kinds import Kind
 from hermetic.objects.names import Owner
 from hermetic.objects.workloads.deployment import DeploymentWorkload
+from hermetic.objects.workloads.stateful_set import StatefulSetWorkload, whole_of
 from hermetic.objects.workloads.workload_kind import Workload, WorkloadKind
 
-WORKLOADS: tuple[WorkloadKind, ...] = (DeploymentWorkload(),)
+WORKLOADS: tuple[WorkloadKind, ...] = (DeploymentWorkload(), StatefulSetWorkload())
 WORKLOAD_KINDS: tuple[Kind, ...] = tuple(workload.resource for workload in WORKLOADS)
-"""Their kinds in the API. A model has one object of one of them."""
+"""Their kinds in the API. A model has objects of one of them."""
 
 
 def workload_kind(spec: ModelDeploymentSpec) -> WorkloadKind:
@@ -32,8 +33,13 @@ def observed_workload(children: Mapping[tuple[str, str], Mapping[str, Any]], nam
     Without a live object, the counts are those of an absent one of the first kind.
     """
     for workload in WORKLOADS:
-        if (live := children.get((workload.resource.kind, name))) is not None:
-            return workload.observe(live)
+        parts = [
+            workload.observe(live)
+            for (kind, object_name), live in children.items()
+            if kind == workload.resource.kind and workload.names(object_name, name)
+        ]
+        if parts:
+            return whole_of(parts) if workload.is_grouped else parts[0]
     return WORKLOADS[0].observe(None)
 
 

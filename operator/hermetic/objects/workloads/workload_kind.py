@@ -1,6 +1,7 @@
 """What every kind of object that runs pods answers, so that no other module depends on the kind.
 
 A replica is one copy of a model, and `replicas` counts copies; `pods` counts pods, of which a replica may have several.
+Of a kind that `is_grouped` each replica is a group with an object of its own, which asks for all of its pods or none.
 The pod template is at `spec.template` in every kind.
 """
 
@@ -16,11 +17,14 @@ from hermetic.engines.launch import Launch
 from hermetic.kinds import Kind
 from hermetic.objects.child_metadata import ChildMetadata
 from hermetic.objects.names import Owner, template_of
-from hermetic.objects.network_policy import PodPeer
 
 Manifest = dict[str, Any]
 Live = Mapping[str, Any]
 Pod = Mapping[str, Any]
+
+HeadAddresses = tuple[str, ...] | None
+"""The address of the head of each group, by index, "" for one that is not known yet: that group cannot be built. None
+where no cluster is asked."""
 
 HOLD = "hermetic-hold"
 """The mark of the template that starts nothing, and the name of its scheduler, which no scheduler has."""
@@ -46,7 +50,8 @@ class Workload:
 
     It asks for `replicas`; of these, `existing_replicas` have pods and `serving_replicas` serve. Of the
     `existing_pods`, `updated_pods` are of the template and `serving_pods` serve. `is_observed`: the counts are of the
-    present generation.
+    present generation. `groups`: what runs each replica, by index, where it has an object of its own; all fields above
+    are then sums, and `live` and `template` those of the first group that asks for pods, or else of the first.
     """
 
     kind: WorkloadKind
@@ -59,6 +64,17 @@ class Workload:
     updated_pods: int
     serving_pods: int
     is_observed: bool
+    groups: tuple[Workload, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Workload, ...]:
+        """One for each object that runs pods."""
+        return self.groups or (self,)
+
+    @property
+    def name(self) -> str:
+        """The name of the object; "" if it is absent."""
+        return "" if self.live is None else str(self.live["metadata"]["name"])
 
     @property
     def kind_name(self) -> str:
@@ -71,8 +87,8 @@ class Workload:
         return Rollout() if self.live is None or not self.is_observed else self.kind.rollout(self.live)
 
     def is_present(self, pod: Pod) -> bool:
-        """Whether the pod is of the template, by its mark."""
-        return bool(mark := template_of(pod)) and mark == template_of(self.template)
+        """Whether the pod is of the template (of one of the templates, of groups), by its mark."""
+        return bool(mark := template_of(pod)) and any(mark == template_of(part.template) for part in self.parts)
 
 
 class WorkloadKind(Protocol):
@@ -86,17 +102,36 @@ class WorkloadKind(Protocol):
     def merge_keys(self) -> Mapping[str, tuple[str, ...]]:
         """As in the table of children."""
 
+    @property
+    def is_grouped(self) -> bool:
+        """Whether each replica has an object of its own."""
+
+    @property
+    def filled(self) -> Mapping[str, Any]:
+        """What the API server fills in beyond the pod template, by place."""
+
     def runs(self, spec: ModelDeploymentSpec, /) -> bool:
         """Whether it runs the pods of this spec. For every spec, one kind does."""
+
+    def names(self, name: str, model: str, /) -> bool:
+        """Whether an object of this name runs pods of the model of that name."""
 
     def pods_per_replica(self, spec: ModelDeploymentSpec, /) -> int:
         """How many pods a replica has."""
 
-    def peers(self, owner: Owner, /) -> tuple[PodPeer, ...]:
-        """The pods that the pods of a replica call; () if a replica is one pod."""
+    def answering(self, owner: Owner, /) -> Mapping[str, str]:
+        """The labels of the pods that answer clients."""
 
-    def build(self, owner: Owner, spec: ModelDeploymentSpec, launch: Launch, extra: ChildMetadata, /) -> Manifest:
-        """The object for a spec. `extra`: labels and annotations for its pods."""
+    def build(
+        self,
+        owner: Owner,
+        spec: ModelDeploymentSpec,
+        launch: Launch,
+        extra: ChildMetadata,
+        head_addresses: HeadAddresses,
+        /,
+    ) -> tuple[Manifest, ...]:
+        """The objects for a spec. `extra`: labels and annotations for their pods."""
 
     def scaled(self, manifest: Live, replicas: int, owner: Owner, engine: str, /) -> Manifest:
         """The same object with another number of replicas and the same pod template. `manifest`: live or rendered."""

@@ -12,7 +12,7 @@ from typing import Any
 from hermetic.api.public_services import PUBLISHES
 from hermetic.kinds import SERVICE
 from hermetic.objects.children import CHILDREN
-from hermetic.objects.workloads.registry import WORKLOAD_KINDS
+from hermetic.objects.workloads.registry import WORKLOADS
 from hermetic.plan.tampering.field_owners import FieldStep, Steps, spelled
 
 ANYTHING = object()
@@ -37,7 +37,7 @@ FILLED_IN_TEMPLATE: Mapping[str, Any] = {
 }
 # By kind. Of other kinds: nothing.
 FILLED: Mapping[str, Mapping[str, Any]] = {
-    **{kind.kind: FILLED_IN_TEMPLATE for kind in WORKLOAD_KINDS},
+    **{workload.resource.kind: {**FILLED_IN_TEMPLATE, **workload.filled} for workload in WORKLOADS},
     "Service": {
         **{
             f"spec.{name}": ANYTHING

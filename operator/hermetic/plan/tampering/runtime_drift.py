@@ -13,6 +13,7 @@ from hermetic.objects.names import MANAGED_BY, Owner, selector, template_of
 from hermetic.objects.pod import ENGINE
 from hermetic.objects.weights_verifier import VERIFIER
 from hermetic.objects.workloads.registry import is_controlled
+from hermetic.objects.workloads.workload_kind import Workload
 from hermetic.plan.allowed_sources import image_is_allowed
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.tampering.container_digests import containers, contents, differing
@@ -44,6 +45,11 @@ def strange(snapshot: ClusterSnapshot, now: datetime) -> Strange | None:
     return next((one for one in found if one.of_image), next(iter(found), None))
 
 
+def contents_by_mark(workload: Workload) -> dict[str, dict[str, Any]]:
+    """The contents of each live template, by its mark; of an absent one, by ""."""
+    return {template_of(part.template): contents(part.template.get("spec") or {}) for part in workload.parts}
+
+
 def rolled_out_at(snapshot: ClusterSnapshot) -> datetime | None:
     """When pods of earlier templates must be gone after the last rollout; None while a rollout is in progress."""
     completed_at = snapshot.workload.rollout.completed_at
@@ -52,9 +58,13 @@ def rolled_out_at(snapshot: ClusterSnapshot) -> datetime | None:
 
 def is_left_over(pod: Mapping[str, Any], snapshot: ClusterSnapshot) -> bool:
     """Whether a pod still runs and is not of the present template."""
-    template = snapshot.workload.template
+    workload = snapshot.workload
     ended = has_ended(pod) or "deletionTimestamp" in pod["metadata"]
-    return not ended and bool(template) and template_of(pod) != template_of(template)
+    return (
+        not ended
+        and bool(workload.template)
+        and not any(template_of(pod) == template_of(part.template) for part in workload.parts)
+    )
 
 
 def all_of(template: Mapping[str, Any], snapshot: ClusterSnapshot) -> bool:
@@ -86,9 +96,10 @@ def has_rendered_identity(pod: Mapping[str, Any], owner: Owner) -> bool:
 
 def _everything(snapshot: ClusterSnapshot, now: datetime) -> Iterator[Strange]:
     workload, rolled_out = snapshot.workload, rolled_out_at(snapshot)
-    expected = contents(workload.template.get("spec") or {})
-    subject = f"{workload.kind_name} '{snapshot.owner.name}'"
-    yield from _images(f"the template of {subject}", expected, snapshot)
+    subject, expected = f"{workload.kind_name} '{snapshot.owner.name}'", contents_by_mark(workload)
+    for part in workload.parts:
+        template = f"the template of {part.kind_name} '{part.name or snapshot.owner.name}'"
+        yield from _images(template, expected[template_of(part.template)], snapshot)
     yield from _lasting(snapshot)
     if snapshot.pods_truncated:
         yield Strange(PODS_TRUNCATED, of_image=True)
@@ -103,7 +114,7 @@ def _everything(snapshot: ClusterSnapshot, now: datetime) -> Iterator[Strange]:
             yield Strange(f"{where} is not controlled by {controller}", of_image=False)
         # A pod of an earlier template is being replaced, and that template is not known any more.
         if workload.is_present(pod):
-            yield from _fields(where, held, expected)
+            yield from _fields(where, held, expected[template_of(pod)])
         elif is_left_over(pod, snapshot) and rolled_out is not None and rolled_out <= now:
             message = f"{where} is not of the present template of {subject}, whose rollout is complete"
             yield Strange(message, of_image=False)

@@ -6,6 +6,7 @@ from tests.corpus.cases import Invalid
 from tests.corpus.refused_adapters import ADAPTERS
 from tests.corpus.refused_endpoints import ENDPOINTS
 from tests.corpus.refused_engines import ARGUMENTS, IMAGES, VARIABLES
+from tests.corpus.refused_groups import GROUPS
 from tests.corpus.refused_shapes import NUMBERS, OTHERS
 from tests.corpus.refused_unions import UNIONS
 from tests.corpus.refused_weights import WEIGHTS
@@ -20,4 +21,5 @@ INVALID: tuple[Invalid, ...] = (
     *ENDPOINTS,
     *NUMBERS,
     *OTHERS,
+    *GROUPS,
 )

@@ -13,6 +13,7 @@ from tests.corpus.manifests import (
     vllm_on_azure_files,
     vllm_with_everything_said,
 )
+from tests.corpus.refused_groups import of_nodes
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,16 @@ FORBIDDEN_UPDATES = (
         path="spec.model.name",
         says="'meta/llama-3.1-8b-instruct' to 'other': `name` is immutable; delete the object and create it anew",
     ),
+    *(
+        Update(name, before, after, "spec.accelerator.nodes", "cannot change between one and several")
+        for name, before, after in (
+            ("one node to two", vllm_on_azure_files(), of_nodes(2)),
+            ("two nodes to one", of_nodes(2), vllm_on_azure_files()),
+        )
+    ),
 )
 ALLOWED_UPDATES = (
+    Update("two nodes to three", of_nodes(2), of_nodes(3)),
     _update("image and version", {"spec.engine.vllm": {"image": f"r.io/vllm@{DIGEST}", "version": "0.33.0"}}),
     _update("share and folder", {"spec.weights.azureFiles": {"account": "other", "share": "other-share"}}),
     _update("aliases", {"spec.model.aliases": ["llama"]}),

@@ -16,6 +16,7 @@ from tests.corpus.manifests import (
     vllm_with_everything_said,
 )
 from tests.corpus.refused_adapters import an_adapter
+from tests.corpus.refused_groups import VALID_GROUPS
 
 _VLLM = "spec.engine.vllm"
 _SHARE = "spec.weights.azureFiles"
@@ -28,6 +29,7 @@ def _vllm(name: str, changes: dict[str, Any]) -> tuple[str, Manifest]:
 
 VALID: tuple[tuple[str, Manifest], ...] = (
     *((base.__name__, base()) for base in BASES),
+    *VALID_GROUPS,
     _vllm("zero replicas", {"spec.replicas": 0}),
     _vllm("most replicas", {"spec.replicas": 256}),
     _vllm("autoscaling with defaults", {"spec.autoscaling": {"maxReplicas": 4}}),

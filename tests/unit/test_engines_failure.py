@@ -9,6 +9,9 @@ from hermetic.engines.failure_signatures import SIGNATURES, diagnose, telling_li
 from testbed.failure_modes import CRASHES, WRAPPER
 
 LAST_WORDS = {
+    "Error: network IB not found.\nRuntimeError: NCCL error: invalid usage": Reason.INTERCONNECT_DEGRADED,
+    "hermetic: error: RLIMIT_MEMLOCK is 65536 bytes, and InfiniBand locks the memory that it sends from\n"
+    "RuntimeError: NCCL error: unhandled system error": Reason.INTERCONNECT_MEMLOCK,
     "pydantic_core._pydantic_core.ValidationError: 1 validation error for ParallelConfig: Value error, World size (64) "
     "is larger than the number of available GPUs (8) in this node.": Reason.GPU_COUNT_MISMATCH,
     "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': "
@@ -135,7 +138,7 @@ def test_last_words_become_their_reason(words, reason):
 def test_cause_is_found_under_the_wrapper_that_says_nothing(words, reason):
     log = f'Traceback (most recent call last):\n  File "x.py", line 1, in main\n{words}\n{WRAPPER}\n'
     assert diagnose(log) is reason
-    assert telling_line(log) == words.strip()[:300]
+    assert telling_line(log) == words.strip().splitlines()[0][:300]
 
 
 def test_every_signature_is_shown_by_a_line():

@@ -43,7 +43,7 @@ DEPLOYMENT_COLUMNS = (
     Column("Serving", ".status.serving.pods", "Pods that serve, of those asked for."),
     _REASON,
     Column("Endpoint", ".status.serving.url", "Private base URL for OpenAI clients, once a pod serves."),
-    Column("GPUs", ".spec.accelerator.count", "GPUs of each replica.", kind="integer"),
+    Column("GPUs", ".spec.accelerator.count", "GPUs of each pod.", kind="integer"),
     _AGE,
     Column("Model", ".spec.model.name", "Name that clients send in requests.", priority=WIDE),
     Column("Phase", ".status.start.phase", "How far the slowest pod has come that starts.", priority=WIDE),

@@ -23,25 +23,27 @@ def gpus_are_all_used(member: Literal["vllm", "sglang"]) -> Rule:
 
     Tensor and pipeline parallel sizes are fields. Data and context parallel sizes are flags of `extraArgs`, which
     multiply them; their product is compared where flags are parsed, in `engines/flag_engine.py`. Without such a flag
-    this rule is exact.
+    this rule is exact. `group_rules.py` has the rule of several nodes.
     """
     engine = f"self.engine.{member}"
     tensor = f"(has({engine}.tensorParallelSize) ? {engine}.tensorParallelSize : 1)"
-    group = f"{engine}.pipelineParallelSize * {tensor}"
+    stages = f"(has({engine}.pipelineParallelSize) ? {engine}.pipelineParallelSize : 1)"
+    group = f"{stages} * {tensor}"
     begins = " || ".join(f"argument.startsWith('{prefix}')" for prefix in MULTIPLYING)
 
     def holds(spec: Any) -> bool:
         chosen, count = getattr(spec.engine, member), spec.accelerator.count
-        if chosen is None:
+        if chosen is None or spec.accelerator.nodes > 1:
             return True
-        gpus: int = (chosen.tensor_parallel_size or 1) * chosen.pipeline_parallel_size
+        gpus: int = (chosen.tensor_parallel_size or 1) * (chosen.pipeline_parallel_size or 1)
         may_be_more = chosen.tensor_parallel_size is None or any(
             argument.startswith(MULTIPLYING) for argument in chosen.extra_args
         )
         return count == gpus or (may_be_more and count % gpus == 0)
 
     return Rule(
-        cel=f"!has({engine}) || self.accelerator.count == {group} || (self.accelerator.count % ({group}) == 0 && "
+        cel=f"!has({engine}) || self.accelerator.nodes > 1 || self.accelerator.count == {group} || "
+        f"(self.accelerator.count % ({group}) == 0 && "
         f"(!has({engine}.tensorParallelSize) || {engine}.extraArgs.exists(argument, {begins})))",
         message=f"must equal `engine.{member}.tensorParallelSize` times `pipelineParallelSize` times the data parallel "
         "size of `extraArgs`, or be a multiple of `pipelineParallelSize` where `tensorParallelSize` is left out",

@@ -14,6 +14,7 @@ from hermetic.api.reserved_flags import (
     NO_CONTROL_CHARACTER,
     NO_RESERVED_KEY,
     NO_URL,
+    NODES,
     OPEN,
     OUT,
     REMOTE_CODE,
@@ -24,7 +25,7 @@ from hermetic.api.reserved_flags import ReservedFlags as _ReservedFlags
 from hermetic.api.rules import ApiModel
 
 _FILES = "would write requests or tensors to files"
-_GROUP = "is for servers that are made of several pods, which this one is not"
+_GROUP = "is for servers of several pods that find each other in another way"
 
 # argparse accepts any unambiguous prefix, so prefixes of these are refused as well.
 SGLANG_FLAGS: dict[str, str] = {
@@ -64,7 +65,8 @@ SGLANG_FLAGS: dict[str, str] = {
     **dict.fromkeys(("--trust-request-chat-template", "--trust-mm-content-hashes"), OPEN),
     **dict.fromkeys(("--grpc-mode", "--grpc-port", "--smg-grpc-mode", "--smg-http-sidecar-port"), OPEN),
     "--grpc-http-sidecar-port": OPEN,
-    **dict.fromkeys(("--dist-init-addr", "--nccl-init-addr", "--nccl-port", "--nnodes", "--node-rank"), _GROUP),
+    **dict.fromkeys(("--dist-init-addr", "--nnodes", "--node-rank"), NODES),
+    **dict.fromkeys(("--nccl-init-addr", "--nccl-port"), _GROUP),
     **dict.fromkeys(("--use-ray", "--encoder-only", "--encoder-bootstrap-port", "--encoder-transfer-backend"), _GROUP),
     **dict.fromkeys(("--disaggregation-mode", "--disaggregation-bootstrap-port", "--disaggregation-ib-device"), _GROUP),
     **dict.fromkeys(("--disaggregation-transfer-backend", "--enable-pd-role-switch", "--mooncake-ib-device"), _GROUP),
@@ -134,10 +136,11 @@ class Sglang(ApiModel):
         | None
     ) = None
     """Number format of the key-value cache, for example 'fp8_e4m3'. Default: 'auto', the model's own."""
-    tensor_parallel_size: Annotated[int, Field(ge=1, le=16)] | None = None
-    """GPUs that share each layer, 1 to 16. Default: `accelerator.count` divided by `pipelineParallelSize`."""
+    tensor_parallel_size: Annotated[int, Field(ge=1, le=256)] | None = None
+    """GPUs that share each layer, 1 to 256. Default: all GPUs of a replica divided by `pipelineParallelSize`."""
     pipeline_parallel_size: Annotated[int, Field(ge=1, le=16)] = 1
-    """Stages that the layers are split into, on the GPUs of one pod, 1 to 16. Default: 1."""
+    """Stages that the layers are split into, 1 to 16; with several `accelerator.nodes` a divisor or a multiple of
+    them. Default: 1."""
     extra_args: Annotated[list[Argument], Field(max_length=64), list_of("atomic")] = []
     """Further arguments of `sglang serve`, passed as they are, never through a shell. Flags that the version does not
     know, that are reserved or that are not on the reviewed list are refused, and values that are addresses. Default:

@@ -52,10 +52,11 @@ class Vllm(ApiModel):
         | None
     ) = None
     """Number format of the key-value cache, for example 'fp8'. Default: 'auto', the model's own."""
-    tensor_parallel_size: Annotated[int, Field(ge=1, le=16)] | None = None
-    """GPUs that share each layer, 1 to 16. Default: `accelerator.count` divided by `pipelineParallelSize`."""
-    pipeline_parallel_size: Annotated[int, Field(ge=1, le=16)] = 1
-    """Stages that the layers are split into, on the GPUs of one pod, 1 to 16. Default: 1."""
+    tensor_parallel_size: Annotated[int, Field(ge=1, le=256)] | None = None
+    """GPUs that share each layer, 1 to 256. Default: all GPUs of a replica divided by `pipelineParallelSize`."""
+    pipeline_parallel_size: Annotated[int, Field(ge=1, le=16)] | None = None
+    """Stages that the layers are split into, 1 to 16. Default: `accelerator.nodes`, so that the GPUs of one node share
+    each layer."""
     extra_args: Annotated[list[Argument], Field(max_length=64), list_of("atomic")] = []
     """Further arguments of `vllm serve`, passed as they are, never through a shell. Flags that the version does not
     know, that are reserved or that are not on the reviewed list are refused, and values that are addresses. Default:

@@ -14,10 +14,12 @@ from hermetic.api.rules import Rule
 LONGEST_NAME = 42
 """A label of each pod holds the name of its StatefulSet, with '-group-255', and 11 characters more, in 63."""
 GROUP_PORTS = (20000, 20064)
-"""Where SGLang meets, and the ports that it derives from that one (`PortArgs` in sglang/srt/server_args.py of 0.5.23)."""
+"""Where SGLang meets, and ports that it derives from that (`PortArgs` in sglang/srt/server_args.py of 0.5.23)."""
 ADDRESS_PORTS = (29500, 29501)
 """Where the head serves its address, and where vLLM meets."""
-NOT_IN_GROUPS = "must not be set with several `accelerator.nodes`: ranks of a group get no such size; use more `replicas`"
+NOT_IN_GROUPS = (
+    "must not be set with several `accelerator.nodes`: ranks of a group get no such size; use more `replicas`"
+)
 """What messages say of data parallel sizes and of other flags that a group has no ranks for."""
 _DATA_PARALLEL = r"^(--data[-_]parallel|-dp|--prefill[-_]context[-_]parallel|-pcp|--api[-_]server[-_]count|-asc)"
 _SEVERAL = "self.accelerator.nodes > 1"
@@ -82,7 +84,7 @@ def _has_no_data_parallel_flag(spec: Any) -> bool:
 GROUP_RULES: tuple[Rule, ...] = (
     _sizes_are_those_of_the_group("vllm"),
     _sizes_are_those_of_the_group("sglang"),
-    # Source: `_calculate_rank_ranges` in sglang/srt/entrypoints/engine.py of 0.5.23, which rounds down without an error.
+    # Source: `_calculate_rank_ranges` in sglang/srt/entrypoints/engine.py of 0.5.23, which rounds down silently.
     Rule(
         cel=f"!has(self.engine.sglang) || !({_SEVERAL}) || "
         "self.accelerator.nodes % self.engine.sglang.pipelineParallelSize == 0 || "
@@ -117,7 +119,7 @@ GROUP_RULES: tuple[Rule, ...] = (
         "has(self.rollout) && self.rollout == 'Surge'",
         lambda spec: spec.rollout == "Replace",
         ".rollout",
-        "the pods of a replica stop before their successors start; with 2 `replicas` or more the others serve meanwhile",
+        "the pods of a replica stop before their successors start; with 2 `replicas` or more the others serve",
     ),
     _refused(
         "has(self.kvCacheOffload)",

@@ -14,6 +14,7 @@ from hermetic.api.endpoint import Endpoint
 from hermetic.api.engine import Engine
 from hermetic.api.engine_rules import ENGINE_RULES
 from hermetic.api.field_types import LabelKey, LabelValue, Quantity, Timestamp, at_most, list_of, matches, name_of
+from hermetic.api.group_rules import GROUP_NAME_RULE, GROUP_RULES
 from hermetic.api.preflight import AcceleratorStatus, Preflight
 from hermetic.api.rules import ApiModel, Rule, immutable
 from hermetic.api.scheduling import Scheduling
@@ -77,9 +78,19 @@ class Toleration(ApiModel):
 class Interconnect(ApiModel):
     """The network between the nodes of a replica."""
 
+    RULES = (
+        Rule(
+            cel="has(self.resource) == (has(self.type) && self.type == 'InfiniBand')",
+            message="must be set with `type` 'InfiniBand', and only with it: the site's device plug-in gives the pods "
+            "their InfiniBand devices by that name",
+            holds=lambda network: (network.resource is not None) == (network.type == "InfiniBand"),
+            field=".resource",
+        ),
+    )
+
     type: Literal["InfiniBand", "Ethernet"] = "Ethernet"
-    """InfiniBand: the pods ask for its devices, and a start that falls back to TCP is reported. Ethernet: the pods talk
-    TCP over the network of the cluster. Default: Ethernet."""
+    """InfiniBand: the pods ask for its devices, and a start that could not use them fails. Ethernet: the pods talk TCP
+    over the network of the cluster, which is slower by an order of magnitude. Default: Ethernet."""
     resource: (
         Annotated[
             str,
@@ -112,6 +123,29 @@ class Accelerator(ApiModel):
             field=".resource",
             show="'\\'' + self.resource + '\\''",
         ),
+        Rule(
+            cel="!has(self.nodes) || self.nodes == 1 || !has(self.resource) || self.resource in "
+            "['nvidia.com/gpu', 'amd.com/gpu']",
+            message="must be whole GPUs ('nvidia.com/gpu' or 'amd.com/gpu') with several `nodes`: engines do not "
+            "divide a model over slices, partitions and shared GPUs of several nodes",
+            holds=lambda accelerator: (
+                accelerator.nodes == 1 or accelerator.resource in ("nvidia.com/gpu", "amd.com/gpu")
+            ),
+            field=".resource",
+            show="'\\'' + self.resource + '\\''",
+        ),
+        Rule(
+            cel="!has(self.interconnect) || (has(self.nodes) && self.nodes > 1)",
+            message="needs several `nodes`: the GPUs of one node talk over its own links",
+            holds=lambda accelerator: accelerator.interconnect is None or accelerator.nodes > 1,
+            field=".interconnect",
+        ),
+        Rule(
+            cel="(has(self.nodes) && self.nodes > 1) == (has(oldSelf.nodes) && oldSelf.nodes > 1)",
+            message="cannot change between one and several, for a model keeps its kind of workload; delete the object "
+            "and create it anew to change it",
+            field=".nodes",
+        ),
     )
 
     resource: Annotated[
@@ -129,7 +163,8 @@ class Accelerator(ApiModel):
     count: Annotated[int, Field(ge=1, le=16)] = 1
     """GPUs of each pod, 1 to 16. A replica has as many on each of its `nodes`. Default: 1."""
     nodes: Annotated[int, Field(ge=1, le=16)] = 1
-    """Nodes of each replica, 1 to 16, with one pod on each (vLLM and SGLang). Default: 1."""
+    """Nodes of each replica, 1 to 16, with one pod on each, for a model that is larger than a node (vLLM and SGLang).
+    It cannot change between 1 and more. Default: 1."""
     interconnect: Interconnect | None = None
     """The network between the nodes of a replica; only with several `nodes`. Default: Ethernet.
 
@@ -163,7 +198,7 @@ class Accelerator(ApiModel):
 
 
 class Resources(ApiModel):
-    """CPU, memory and scratch space of one replica."""
+    """CPU, memory and scratch space of each pod."""
 
     cpu: Annotated[Quantity, at_most("1024")] = "4"
     """CPUs asked for, at most 1024, for example '4' or '500m'. Default: 4."""
@@ -224,7 +259,7 @@ class Isolation(ApiModel):
 class ModelDeploymentSpec(ApiModel):
     """The model to serve, and how."""
 
-    RULES = (*ENGINE_RULES, *ADAPTER_RULES)
+    RULES = (*ENGINE_RULES, *GROUP_RULES, *ADAPTER_RULES)
 
     model: Model
     """What clients call the model.
@@ -242,7 +277,7 @@ class ModelDeploymentSpec(ApiModel):
     accelerator: Accelerator = Accelerator()
     """The GPUs of one replica. Default: one nvidia.com/gpu."""
     resources: Resources = Resources()
-    """CPU, memory and scratch space of one replica. Default: 4 CPUs, 16Gi, 20Gi of scratch space."""
+    """CPU, memory and scratch space of each pod. Default: 4 CPUs, 16Gi, 20Gi of scratch space."""
     kv_cache_offload: KvCacheOffload | None = None
     """Keep the key-value cache of prompts that left the GPU in the memory of the node, within the engine's own
     process: a prompt that begins the same is read from there and not computed again. Not with a NIM, and with vLLM only
@@ -252,8 +287,8 @@ class ModelDeploymentSpec(ApiModel):
     scheduling: Scheduling | None = None
     """Priority class and node labels of the pods, of those that the operator's configuration allows. Default: none."""
     replicas: Annotated[int, Field(ge=0, le=256)] = 1
-    """Pods that serve the model, 0 to 256. Default: 1. With an autoscaler, leave it out of Git: the autoscaler writes
-    it. 0 pauses the model, and its autoscaler."""
+    """Copies of the model that serve, 0 to 256, each of `accelerator.nodes` pods. Default: 1. With an autoscaler, leave
+    it out of Git: the autoscaler writes it. 0 pauses the model, and its autoscaler."""
     autoscaling: Autoscaling | None = None
     """Let a HorizontalPodAutoscaler set `replicas` by the engine's queue; `replicas` must be absent from the manifest.
     It needs a metrics adapter in the cluster. Default: none.
@@ -423,7 +458,7 @@ class ModelDeploymentStatus(ApiModel):
 class ModelDeployment(ApiModel):
     """One model behind a private address, served by vLLM, SGLang or NVIDIA NIM from weights that were staged before."""
 
-    RULES = (NAME_RULE,)
+    RULES = (NAME_RULE, GROUP_NAME_RULE)
 
     api_version: Literal["hermetic.dev/v1alpha1"]
     kind: Literal["ModelDeployment"]

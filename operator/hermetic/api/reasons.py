@@ -627,6 +627,20 @@ class Reason(ExplainedWord):
         "GPU, put the group of /dev/kfd into weights.supplementalGroups.",
         True,
     )
+    INTERCONNECT_DEGRADED = (
+        "InterconnectDegraded",
+        "NCCL can use no InfiniBand device of the pod. It may not fall back to TCP, which is many times slower.",
+        "Check that the device plug-in of accelerator.interconnect.resource gives the pods devices whose links are up, "
+        "and that the nodes share one InfiniBand network; or set accelerator.interconnect.type to Ethernet.",
+        True,
+    )
+    INTERCONNECT_MEMLOCK = (
+        "InterconnectMemlock",
+        "The limit of locked memory (RLIMIT_MEMLOCK) of the container is finite, and InfiniBand needs to lock memory.",
+        "Set LimitMEMLOCK=infinity for containerd on the nodes of the pool. The capability IPC_LOCK, the other way, is "
+        "one that Pod Security forbids at its level baseline, and that Hermetic gives no pod.",
+        True,
+    )
     GPU_COMMUNICATION_FAILED = (
         "GpuCommunicationFailed",
         "The GPUs of the pod cannot exchange data (NCCL or RCCL).",

@@ -23,6 +23,7 @@ CODE = "would run code that lies beside the weights; code comes in the image"
 OPEN = "would open a second way into the pod"
 UNCHECKED = "would bring in flags that are not checked"
 ADAPTERS = "set spec.adapters"
+NODES = "set spec.accelerator.nodes"
 
 # vLLM flags. argparse accepts any unambiguous prefix, so prefixes of these are refused as well.
 VLLM_FLAGS: dict[str, str] = {
@@ -76,11 +77,7 @@ VLLM_FLAGS: dict[str, str] = {
     "--collect-detailed-traces": OUT,
     "--grpc": OPEN,
     "--uds": OPEN,
-    "--headless": OPEN,
-    "--nnodes": OPEN,
-    "--node-rank": OPEN,
-    "--master-addr": OPEN,
-    "--master-port": OPEN,
+    **dict.fromkeys(("--headless", "--nnodes", "--node-rank", "--master-addr", "--master-port"), NODES),
     "--data-parallel-address": OPEN,
     "--kv-transfer-config": OPEN,
     "--ec-transfer-config": OPEN,
@@ -103,6 +100,7 @@ NO_ADAPTERS = "a NIM serves no adapters here; engine `vllm` or `sglang` does, wi
 NIM_FLAGS: dict[str, str] = {
     **{flag: reason for flag, reason in VLLM_FLAGS.items() if not reason.startswith("set spec.engine.vllm.")},
     **{flag: NO_ADAPTERS for flag, reason in VLLM_FLAGS.items() if reason == ADAPTERS},
+    **{flag: OPEN for flag, reason in VLLM_FLAGS.items() if reason == NODES},
     "--max-model-len": "set spec.engine.nim.maxModelLength",
     "--tensor-parallel-size": "set spec.accelerator.count: a NIM uses all GPUs of its pod, or those of its profile",
     "--pipeline-parallel-size": "set the variable NIM_PIPELINE_PARALLEL_SIZE in spec.engine.nim.extraEnv",
@@ -179,6 +177,9 @@ ENVIRONMENT: dict[str, str] = {
     **dict.fromkeys(("SGLANG_GRPC_PORT", "SGLANG_RUST_SERVER", "SGLANG_USE_PICKLE_IPC"), OPEN),
     **dict.fromkeys(("SGLANG_PLUGINS", "SGLANG_EXTERNAL_MODEL_PACKAGE", "SGLANG_HTTP_SERVER_APP_PATH"), OUT),
     **dict.fromkeys(("SGLANG_EXTERNAL_MM_MODEL_ARCH", "SGLANG_EXTERNAL_MM_PROCESSOR_PACKAGE"), OUT),
+    **dict.fromkeys(("HERMETIC_GROUP_RANK", "HERMETIC_HEAD_ADDRESS", "HERMETIC_POD_ADDRESS"), OURS),
+    **dict.fromkeys(("HERMETIC_ADDRESS_PORT", "HERMETIC_ENDPOINT_PORT", "HERMETIC_ENDPOINT_TLS"), OURS),
+    **dict.fromkeys(("HERMETIC_HEALTH_PATH", "HERMETIC_INTERCONNECT", "NCCL_NET"), OURS),
 }
 # SGLang rewrites 'SGL_X' to 'SGLANG_X' at its start (srt/environ.py): the old name sets a reserved variable as well.
 OLD_SGLANG_PREFIX, SGLANG_PREFIX = "SGL_", "SGLANG_"

@@ -24,6 +24,7 @@ from hermetic.engines.extra_arguments import read
 from hermetic.engines.flag_engine import FlagEngine
 from hermetic.engines.flag_tables import FlagTable
 from hermetic.engines.registry import FLAG_ENGINES
+from hermetic.errors import InputError
 
 
 def convert(command: ServerCommand, request: Request) -> Conversion:
@@ -56,7 +57,12 @@ def convert(command: ServerCommand, request: Request) -> Conversion:
         *_accelerator(command, named_image, current.environment),
     )
     spec = {**spec_of(outcomes, target), "weights": weights}
-    spec.setdefault("accelerator", {})["count"] = _gpus(spec["engine"][command.member], trial, table)
+    accelerator, settings = spec.setdefault("accelerator", {}), spec["engine"][command.member]
+    nodes = accelerator.get("nodes", 1)
+    if nodes > 1:
+        # The engine's own default is one stage; that of the field is one for each node.
+        settings.setdefault("pipelineParallelSize", 1)
+    accelerator["count"] = _gpus_of_a_pod(_gpus(settings, trial, table), nodes)
     notes = (
         *image.notes,
         *_notes_of_model(model),
@@ -91,9 +97,19 @@ def _notes_of_model(model: ServedModel) -> Iterator[Note]:
 
 
 def _gpus(settings: Mapping[str, Any], trial: Trial[FlagEngine], table: FlagTable) -> int:
-    """The GPUs that the engine starts workers on. Raises InputError for more than one pod can have."""
+    """The GPUs that the engine starts workers on."""
     flags, _ = read(settings.get("extraArgs", ()), table)
     groups = trial.engine.groups({flag.flag.name: flag for flag in flags if not flag.is_negated})
     number = settings.get("tensorParallelSize", 1) * settings.get("pipelineParallelSize", 1) * groups
-    refuse_more_gpus(number)
     return int(number)
+
+
+def _gpus_of_a_pod(number: int, nodes: int) -> int:
+    """The GPUs of each pod. Raises InputError where nodes cannot share them, or a pod would have too many."""
+    if number % nodes:
+        raise InputError(
+            f"the command needs {number} GPUs, which {nodes} nodes cannot share evenly",
+            fix="give tensor and pipeline parallel sizes whose product is a multiple of --nnodes",
+        )
+    refuse_more_gpus(number // nodes)
+    return number // nodes

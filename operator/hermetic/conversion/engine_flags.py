@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from hermetic.conversion.arguments import ReadArguments, UnknownFlag, dotted_key, written_in_full
-from hermetic.conversion.field_flags import FIELD_FLAGS, Target, refuse_more_gpus
+from hermetic.conversion.field_flags import FIELD_FLAGS, Target, refuse_more_gpus, size_of
 from hermetic.conversion.model_files import ModelFiles, compact_json, staged_value
 from hermetic.conversion.outcomes import Argument, Note, Outcome, left_out
 from hermetic.conversion.server_command import FlagMember
@@ -32,9 +32,8 @@ _PLUGGED_IN: Mapping[str, str] = {
     "--tool-call-parser-plugin": "--tool-call-parser",
     "--reasoning-parser-plugin": "--reasoning-parser",
 }
-# Flags by which one node of several is started, with the values that mean one node.
-_OF_SEVERAL_NODES: Mapping[str, frozenset[str]] = {
-    "--nnodes": frozenset({"1"}),
+# Flags by which another rank than the first of several nodes is started, with the values that mean the first.
+_OF_OTHER_RANKS: Mapping[str, frozenset[str]] = {
     "--node-rank": frozenset({"0"}),
     "--headless": frozenset(),
     "--data-parallel-start-rank": frozenset({"0"}),
@@ -55,9 +54,10 @@ class FlagConversion:
     def outcomes(self, arguments: ReadArguments) -> Iterator[Outcome]:
         """What becomes of every flag but those of the model and its names.
 
-        Raises InputError for a server of several nodes.
+        Raises InputError for a rank of several nodes other than the first, and for data parallel ranks of several.
         """
-        _refuse_several_nodes(arguments)
+        _refuse_other_ranks(arguments)
+        self._refuse_several_nodes(arguments)
         for repeated in arguments.repeated:
             yield left_out(repeated.flag.name, "it is given again, and the last value counts")
         plugged_in = _plugged_in(arguments)
@@ -72,6 +72,18 @@ class FlagConversion:
                 outcomes += [(flag, outcome) for outcome in self._of_flag(flag)]
         yield from self._with_companions(outcomes)
         yield from (self._of_unknown(unknown) for unknown in arguments.unknown)
+
+    def _refuse_several_nodes(self, arguments: ReadArguments) -> None:
+        """Several nodes for data parallel ranks, of which each would be a replica."""
+        ranks, nodes = arguments.flag(_OF_ALL_NODES), arguments.flag("--nnodes")
+        is_group = nodes is not None and size_of(nodes) != 1
+        for flag in arguments.flags:
+            is_of_ranks = flag.flag.name == _OF_ONE_NODE and ranks is not None and ranks.values != flag.values
+            if is_of_ranks or (is_group and flag.flag.name in self.trial.engine.not_in_groups):
+                raise InputError(
+                    f"the command has {flag.flag.name} for several nodes: data parallel ranks get one node each",
+                    fix="convert the command of one rank, and set `replicas`",
+                )
 
     def _with_companions(self, outcomes: list[tuple[WrittenFlag, Outcome]]) -> Iterator[Outcome]:
         """The outcomes without arguments that the release refuses without another one, which is left out."""
@@ -166,16 +178,13 @@ def _plugged_in(arguments: ReadArguments) -> dict[str, str]:
     return {_PLUGGED_IN[name]: name for name in names if name in _PLUGGED_IN}
 
 
-def _refuse_several_nodes(arguments: ReadArguments) -> None:
-    ranks = arguments.flag(_OF_ALL_NODES)
+def _refuse_other_ranks(arguments: ReadArguments) -> None:
     for flag in arguments.flags:
-        of_one_node = _OF_SEVERAL_NODES.get(flag.flag.name)
-        is_of_several = of_one_node is not None and not of_one_node.intersection(flag.values)
-        if is_of_several or (flag.flag.name == _OF_ONE_NODE and ranks is not None and ranks.values != flag.values):
+        of_the_first = _OF_OTHER_RANKS.get(flag.flag.name)
+        if of_the_first is not None and not of_the_first.intersection(flag.values):
             raise InputError(
-                f"the command has {flag.flag.name}: it is for a server of several nodes, and Hermetic serves a model "
-                "from one pod",
-                fix="convert a command for one node",
+                f"the command has {flag.flag.name}: it starts another rank than the first of several nodes",
+                fix="convert the command of the first, which has --node-rank 0: the others follow from it",
             )
 
 

@@ -27,6 +27,8 @@ _UNITS: Mapping[str, Mapping[str, int]] = {
 _SHARE = re.compile(r"[01]?\.?[0-9]{0,18}(?<=[0-9])|1\.")
 MOST_GPUS = 16
 """The largest `accelerator.count`."""
+MOST_NODES = 16
+"""The largest `accelerator.nodes`."""
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)([A-Za-z]{0,2})")
 
 
@@ -70,27 +72,48 @@ def size_of(flag: WrittenFlag) -> int | None:
     return int(integer + fraction) * unit // scale
 
 
-def gpus(path: str) -> FieldFlag:
-    """A number of GPUs in one pod. Raises InputError for more than one pod can have."""
+def gpus(path: str, most: int = MOST_GPUS) -> FieldFlag:
+    """A number of GPUs. Raises InputError for more than `most`."""
 
     def outcomes(flag: WrittenFlag, target: Target) -> Iterator[Outcome]:
         number = size_of(flag)
         if number is None or number < 1:
             yield left_out(flag.flag.name, f"its value is not a number of GPUs: set `{_path(path, target)}` by hand")
             return
-        refuse_more_gpus(number)
+        refuse_more_gpus(number, most)
         yield Field(_path(path, target), number)
 
     return outcomes
 
 
-def refuse_more_gpus(number: int) -> None:
-    """Raises InputError where the server needs more GPUs than a pod can have."""
-    if number > MOST_GPUS:
+def refuse_more_gpus(number: int, most: int = MOST_GPUS) -> None:
+    """Raises InputError where the server needs more GPUs than a pod, or the pods of a replica, can have."""
+    if number > most:
         raise InputError(
-            f"the command needs {number} GPUs, and Hermetic serves a model from one pod with at most {MOST_GPUS}",
-            fix="convert a command for one node",
+            f"the command needs {number} GPUs, and Hermetic gives a pod at most {MOST_GPUS}",
+            fix="convert a command for fewer GPUs, or for several nodes: with --nnodes",
         )
+
+
+def nodes(flag: WrittenFlag, _: Target) -> Iterator[Outcome]:
+    """The number of nodes of a replica. Raises InputError for more than a replica can have."""
+    number = size_of(flag)
+    if number is None or not 1 <= number <= MOST_NODES:
+        raise InputError(
+            f"the command has {flag.flag.name} {flag.values[-1] if flag.values else ''}, and a replica has 1 to "
+            f"{MOST_NODES} nodes",
+            fix="convert a command for fewer nodes",
+        )
+    if number > 1:
+        yield Field("accelerator.nodes", number)
+        yield Note(
+            "set", "accelerator.interconnect", "Ethernet, until you set {type: InfiniBand, resource: NAME, count: N}"
+        )
+
+
+def rendered_for_each_pod(flag: WrittenFlag, _: Target) -> Iterator[Outcome]:
+    """Flags that differ from pod to pod, or name the first of them."""
+    yield left_out(flag.flag.name, "each pod of a replica gets its own value")
 
 
 def percent(path: str) -> FieldFlag:
@@ -153,7 +176,10 @@ API_KEY: FieldFlag = secret("endpoint.apiKey.secretName", "api-key", _KEY)
 TLS: FieldFlag = secret("endpoint.tls.secretName", "tls", _CERTIFICATE)
 STARTUP_BUDGET = whole_number("/startupBudgetSeconds", 60, 14400)
 
+_MOST_OF_A_GROUP = MOST_GPUS * MOST_NODES
 _COMMON: Mapping[str, FieldFlag] = {
+    "--nnodes": nodes,
+    "--node-rank": rendered_for_each_pod,
     "--port": whole_number("/endpoint.port", 1024, 65535),
     "--api-key": API_KEY,
     "--ssl-certfile": TLS,
@@ -165,7 +191,8 @@ FIELD_FLAGS: Mapping[FlagMember, Mapping[str, FieldFlag]] = {
         **_COMMON,
         "--max-model-len": whole_number("maxModelLength", 1, 10_000_000),
         "--gpu-memory-utilization": percent("gpuMemoryUtilizationPercent"),
-        "--tensor-parallel-size": gpus("tensorParallelSize"),
+        **dict.fromkeys(("--headless", "--master-addr", "--master-port"), rendered_for_each_pod),
+        "--tensor-parallel-size": gpus("tensorParallelSize", _MOST_OF_A_GROUP),
         "--pipeline-parallel-size": gpus("pipelineParallelSize"),
         "--shutdown-timeout": whole_number("/drainSeconds", 0, 3600),
         **dict.fromkeys(("--enable-lora", "--lora-modules", "--max-lora-rank"), adapters),
@@ -174,7 +201,8 @@ FIELD_FLAGS: Mapping[FlagMember, Mapping[str, FieldFlag]] = {
         **_COMMON,
         "--context-length": whole_number("maxModelLength", 1, 10_000_000),
         "--mem-fraction-static": percent("memFractionStaticPercent"),
-        "--tp-size": gpus("tensorParallelSize"),
+        "--dist-init-addr": rendered_for_each_pod,
+        "--tp-size": gpus("tensorParallelSize", _MOST_OF_A_GROUP),
         "--pp-size": gpus("pipelineParallelSize"),
         **dict.fromkeys(("--enable-lora", "--lora-paths", "--max-lora-rank"), adapters),
     },

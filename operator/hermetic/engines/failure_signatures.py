@@ -64,6 +64,10 @@ SIGNATURES: Signatures = compiled(
     (r"is not supported for the current gpu\. minimum capability", Reason.GPU_UNSUPPORTED),
     (r"unable to open /dev/kfd|no (hip|cuda) gpus are available", Reason.GPU_NOT_VISIBLE),
     (r"failed to infer device type", Reason.GPU_NOT_VISIBLE),
+    # NCCL itself (src/net.cc, src/plugin/net.cc), which may use InfiniBand alone where the spec asks for it.
+    (r"network ib not found|failed to initialize any net plugin", Reason.INTERCONNECT_DEGRADED),
+    # The line of in_container/group_member.py, with a failure that it explains.
+    (r"rlimit_memlock is \d+ bytes[\s\S]*(nccl error|ibv_reg_mr|cannot allocate memory)", Reason.INTERCONNECT_MEMLOCK),
     # Last: a worker that ends for one of the reasons above leaves the others with this error.
     (r"nccl error", Reason.GPU_COMMUNICATION_FAILED),
 )
@@ -85,10 +89,12 @@ def telling_line(last_words: str, signatures: Signatures = SIGNATURES) -> str:
     Errors that only report the end of a worker process are skipped: they do not name the cause.
     """
     lines = [line.strip() for line in last_words.splitlines() if line.strip()]
+    text = "\n".join(lines)
     for pattern, _ in signatures:
-        for line in lines:
-            if match := pattern.search(line):
-                return _around(line, match.start(), match.end())
+        if match := pattern.search(text):
+            first = text.rfind("\n", 0, match.start()) + 1
+            line = text[first:].partition("\n")[0]
+            return _around(line, match.start() - first, min(match.end() - first, len(line)))
     plain = [line for line in lines if not _WRAPPER.search(line) and not _NOISE.search(line)]
     exceptions = [line for line in plain if _EXCEPTION.match(line)]
     return cut_middle((exceptions or plain or lines or [""])[-1], LONGEST_LINE)

@@ -124,7 +124,10 @@ class FlagEngine(ABC):
         product = tensor * stages * groups
         if product == count:
             return None
-        field, remedy = "`accelerator.count`", f"set `accelerator.count` to {product}, or sizes whose product is {count}"
+        field, remedy = (
+            "`accelerator.count`",
+            f"set `accelerator.count` to {product}, or sizes whose product is {count}",
+        )
         if is_group(spec):
             field, remedy = "`accelerator.count` times `accelerator.nodes`", f"set sizes whose product is {count}"
         message = (

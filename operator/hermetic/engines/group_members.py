@@ -81,8 +81,8 @@ def _interconnect_variables(spec: ModelDeploymentSpec) -> dict[str, str]:
     if not has_infiniband(spec.accelerator):
         # Its devices are not asked for: a search for them only delays the start.
         return {"NCCL_IB_DISABLE": "1"}
-    known = interconnects()
-    of_sizes = [known[name].variables for name in spec.accelerator.instance_types if name in known]
+    networks = interconnects()
+    of_sizes = [networks[name].variables for name in spec.accelerator.instance_types if name in networks]
     common = dict(of_sizes[0]) if of_sizes and len(of_sizes) == len(spec.accelerator.instance_types) else {}
     for variables in of_sizes:
         common = {name: value for name, value in common.items() if variables.get(name) == value}

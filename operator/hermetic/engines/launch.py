@@ -21,7 +21,7 @@ TEARDOWN_SECONDS = 30
 ADDRESS_PORT = 29500
 """Where the head of a group serves its own address to the members."""
 GROUP_PORTS = (1024, 65535)
-"""The TCP ports on which the pods of a group talk: those of the engines below, and ephemeral ones of NCCL, gloo and ZMQ."""
+"""TCP ports on which the pods of a group talk: those of the engines, and any that NCCL, gloo and ZMQ choose."""
 RANK_VARIABLE = "HERMETIC_GROUP_RANK"
 """The rank of a pod in its group, from 0."""
 HEAD_VARIABLE = "HERMETIC_HEAD_ADDRESS"

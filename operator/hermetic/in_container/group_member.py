@@ -54,7 +54,7 @@ def member_of(environment: Mapping[str, str]) -> Member:
     )
 
 
-def flags(engine: str, rank: int, head: str) -> list[str]:
+def rank_flags(engine: str, rank: int, head: str) -> list[str]:
     """The flags that differ from pod to pod, behind all others: the parsers of both engines take the last of a flag."""
     if engine == "vllm":
         return ["--node-rank", str(rank), "--master-addr", head, *(["--headless"] if rank else [])]
@@ -65,7 +65,7 @@ def flags(engine: str, rank: int, head: str) -> list[str]:
 
 
 def log(message: str) -> None:
-    print(f"hermetic: {message}", file=sys.stderr, flush=True)
+    os.write(2, f"hermetic: {message}\n".encode())
 
 
 def report_memory_lock() -> None:
@@ -78,7 +78,7 @@ def report_memory_lock() -> None:
 # ---------------------------------------------------------------- the address of the head
 
 
-def checked(answer: bytes, own: str) -> str:
+def parse_head_address(answer: bytes, own: str) -> str:
     """The address in an answer. Raises ValueError for what cannot be the head of this group."""
     if not ADDRESS.fullmatch(answer):
         raise ValueError("it is no IP address")
@@ -90,7 +90,7 @@ def checked(answer: bytes, own: str) -> str:
     return str(address)
 
 
-async def ask(host: str, port: int) -> bytes:
+async def read_answer(host: str, port: int) -> bytes:
     """The answer of an address port. Raises OSError, or asyncio.TimeoutError."""
 
     async def read() -> bytes:
@@ -106,37 +106,37 @@ async def ask(host: str, port: int) -> bytes:
     return await asyncio.wait_for(read(), SECONDS_OF_A_CONNECTION)
 
 
-async def address_of_head(member: Member) -> str:
-    told = ""
+async def find_head(member: Member) -> str:
+    logged = ""
     while True:
         try:
-            return checked(await ask(member.head, member.address_port), member.address)
-        except (OSError, asyncio.TimeoutError) as error:
+            return parse_head_address(await read_answer(member.head, member.address_port), member.address)
+        except (TimeoutError, OSError) as error:
             problem = f"rank {member.rank} waits for the head at {member.head}: {error or 'no answer'}"
         except ValueError as error:
             problem = f"rank {member.rank} refuses the answer of {member.head}: {error}"
-        if problem != told:
+        if problem != logged:
             log(problem)
-            told = problem
+            logged = problem
         await asyncio.sleep(SECONDS_BETWEEN_TRIES)
 
 
-async def until_head_ends(member: Member, head: str) -> None:
+async def wait_for_end_of_head(member: Member, head: str) -> None:
     """Waits as long as the head serves its address, for it drains with the help of this rank."""
     missed = 0
     while missed < TRIES_WITHOUT_HEAD:
         await asyncio.sleep(SECONDS_BETWEEN_TRIES)
         try:
-            await ask(head, member.address_port)
+            await read_answer(head, member.address_port)
             missed = 0
-        except (OSError, asyncio.TimeoutError):
+        except (TimeoutError, OSError):
             missed += 1
 
 
 # ---------------------------------------------------------------- servers
 
 
-def limited(
+def with_time_limit(
     answer: Callable[[StreamReader, StreamWriter], Awaitable[None]],
 ) -> Callable[[StreamReader, StreamWriter], Awaitable[None]]:
     """The same, within a limit of time for each connection, whatever its client does."""
@@ -149,7 +149,7 @@ def limited(
     return handle
 
 
-async def send(writer: StreamWriter, answer: bytes) -> None:
+async def send_answer(writer: StreamWriter, answer: bytes) -> None:
     writer.write(answer)
     await writer.drain()
     writer.close()
@@ -158,10 +158,10 @@ async def send(writer: StreamWriter, answer: bytes) -> None:
 
 async def serve_address(member: Member) -> None:
     async def answer(_: StreamReader, writer: StreamWriter) -> None:
-        await send(writer, member.address.encode("ascii") + b"\n")
+        await send_answer(writer, member.address.encode("ascii") + b"\n")
 
     every_address = "::" if ":" in member.address else "0.0.0.0"
-    await asyncio.start_server(limited(answer), every_address, member.address_port)
+    await asyncio.start_server(with_time_limit(answer), every_address, member.address_port)
 
 
 async def serve_health(member: Member) -> None:
@@ -172,14 +172,14 @@ async def serve_health(member: Member) -> None:
         method, path, _ = request.split(b"\r\n")[0].split(b" ")
         is_probe = (method, path) == (b"GET", member.health_path.encode("ascii"))
         status = b"200 OK" if is_probe else b"404 Not Found"
-        await send(writer, b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        await send_answer(writer, b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
     context, handshake = None, None
     if member.tls:
         context, handshake = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), SECONDS_OF_A_CONNECTION
         context.load_cert_chain(f"{member.tls}/tls.crt", f"{member.tls}/tls.key")
     await asyncio.start_server(
-        limited(answer),
+        with_time_limit(answer),
         member.address,
         member.endpoint_port,
         limit=LONGEST_REQUEST,
@@ -191,8 +191,8 @@ async def serve_health(member: Member) -> None:
 # ---------------------------------------------------------------- the engine
 
 
-async def pass_on(
-    member: Member, head: str, engine: asyncio.subprocess.Process, signals: asyncio.Queue[int], asked: list[int]
+async def forward_signals(
+    member: Member, head: str, engine: asyncio.subprocess.Process, signals: asyncio.Queue[int], received: list[int]
 ) -> None:
     """Sends signals to the engine; to a rank above 0 the first SIGTERM once the head has ended, others at once."""
     waiting: set[asyncio.Task[None]] = set()
@@ -202,12 +202,12 @@ async def pass_on(
             engine.send_signal(number)
 
     async def send_after_head(number: int) -> None:
-        await until_head_ends(member, head)
+        await wait_for_end_of_head(member, head)
         send_signal(number)
 
     while True:
         number = await signals.get()
-        asked.append(number)
+        received.append(number)
         if member.rank and number == signal.SIGTERM and not waiting:
             waiting.add(asyncio.ensure_future(send_after_head(number)))
         else:
@@ -223,23 +223,23 @@ async def run(member: Member, command: list[str]) -> int:
         await serve_address(member)
         head = member.address
     else:
-        finding, stopping = asyncio.ensure_future(address_of_head(member)), asyncio.ensure_future(signals.get())
-        await asyncio.wait({finding, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if stopping.done():
-            return 128 + stopping.result()
-        stopping.cancel()
-        head = finding.result()
+        search, stop = asyncio.ensure_future(find_head(member)), asyncio.ensure_future(signals.get())
+        await asyncio.wait({search, stop}, return_when=asyncio.FIRST_COMPLETED)
+        if stop.done():
+            return 128 + stop.result()
+        stop.cancel()
+        head = search.result()
         await serve_health(member)
     if member.has_infiniband:
         report_memory_lock()
-    added = flags(os.path.basename(command[0]), member.rank, head)
-    log(f"rank {member.rank} starts {' '.join(added)}")
-    engine = await asyncio.create_subprocess_exec(*command, *added)
-    asked: list[int] = []
-    passing = asyncio.ensure_future(pass_on(member, head, engine, signals, asked))
+    flags = rank_flags(os.path.basename(command[0]), member.rank, head)
+    log(f"rank {member.rank} starts {' '.join(flags)}")
+    engine = await asyncio.create_subprocess_exec(*command, *flags)
+    received: list[int] = []
+    forwarding = asyncio.ensure_future(forward_signals(member, head, engine, signals, received))
     code = await engine.wait()
-    passing.cancel()
-    if code == 0 and not asked:
+    forwarding.cancel()
+    if code == 0 and not received:
         # A headless vLLM whose workers died ends like this (`run_headless` in vllm/entrypoints/cli/serve.py of 0.33.0).
         log(f"error: the engine of rank {member.rank} ended, and nothing had asked it to")
         return 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
@@ -47,5 +48,8 @@ def _load(spec: ModelDeploymentSpec, placement: Placement) -> dict[str, Any] | N
     capped = next(one.file for one in storages() if one.file is not None) if weights.azure_files is not None else None
     share = Storage("", _UNLIMITED, capped, shared=True)
     size = placement.size
-    least = load_time(files_of(facts), share, nic=size.nic, pcie=pcie_rate(size.gpu, placement.fit.serving.gpus))
+    # Each node of a group needs its part of the weights at least.
+    files, nodes = files_of(facts), spec.accelerator.nodes
+    part = replace(files, total=files.total // nodes, largest=min(files.largest, files.total // nodes))
+    least = load_time(part, share, nic=size.nic, pcie=pcie_rate(size.gpu, spec.accelerator.count))
     return {"leastSeconds": max(1, math.ceil(least.seconds)), "boundBy": least.bound}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.quantities import parse_quantity
 from hermetic.api.reasons import Reason
+from hermetic.engines.group_members import has_infiniband
 from hermetic.engines.registry import engine_of
 from hermetic.objects.pod import requested_memory
 from hermetic.plan.gate_results import HOLDS, Blocks, Verdict
@@ -29,6 +30,7 @@ def demand_of(spec: ModelDeploymentSpec) -> Demand:
         memory_fields="`resources.memory`"
         if spec.kv_cache_offload is None
         else "`resources.memory` with `kvCacheOffload.memory`",
+        infiniband=has_infiniband(spec.accelerator),
     )
 
 

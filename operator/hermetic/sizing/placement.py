@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from hermetic.api.model_facts import ModelFacts
-from hermetic.sizing.catalogue import GIB, Size
+from hermetic.sizing.catalogue import GIB, Size, interconnects
 from hermetic.sizing.memory import Fit, FitAnswer, fit
 from hermetic.sizing.parallelism import broken_rules
 from hermetic.sizing.serving import Serving
@@ -20,7 +20,7 @@ _UNDIVIDED = "the GPUs are slices (MIG), and engines do not divide a model over 
 class Demand:
     """What one pod asks of its VM: GPUs by their extended resource, CPUs, and memory in bytes.
 
-    `memory_fields`: the fields of the spec that make up the memory.
+    `memory_fields`: the fields of the spec that make up the memory. `infiniband`: its VM must have InfiniBand.
     """
 
     resource: str
@@ -28,6 +28,7 @@ class Demand:
     cpus: Decimal
     memory: Decimal
     memory_fields: str = "`resources.memory`"
+    infiniband: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ def shortcomings(size: Size, demand: Demand) -> Iterator[str]:
     if size.ram.confirmed and demand.memory > size.ram.value:
         requested = f"{demand.memory_fields} asks for {demand.memory / GIB:.0f} GiB"
         yield f"it has {size.ram.value / GIB:.0f} GiB, and {requested}"
+    if demand.infiniband and size.name not in interconnects():
+        yield "it has no InfiniBand, and `accelerator.interconnect` asks for it"
 
 
 def impossible(facts: ModelFacts, serving: Serving) -> Iterator[str]:

@@ -38,6 +38,7 @@ class Serving:
     `inputs_off`: kinds of input that are switched off, of which `*` means all. `not_computed`: settings whose memory
     the formula does not cover, one clause each: with any, the answer is never Fits. `cpu_offload`: bytes of the weights
     of each GPU that stay in the memory of the node. `host_cache`: bytes of the key-value cache there, of all GPUs.
+    `nodes`: over which the GPUs are spread evenly.
     """
 
     tensor_parallel: int = 1
@@ -56,6 +57,7 @@ class Serving:
     inputs_off: frozenset[str] = frozenset()
     not_computed: tuple[str, ...] = ()
     may_shrink_weights: bool = False
+    nodes: int = 1
 
     @property
     def gpus(self) -> int:

@@ -164,12 +164,14 @@ def _fingerprint(objects: ModelObjects, spec: ModelDeploymentSpec, engine: Manif
     """Everything that a result depends on, as far as the objects of the model show it."""
     accelerator, report = spec.accelerator, objects.report
     status = objects.model.get("status") or {}
+    several = f"{accelerator.nodes} nodes with " if accelerator.nodes > 1 else ""
+    gpus = f"{several}{accelerator.count} x {accelerator.resource}"
     drivers = sorted({str(entry["driver"]) for entry in status.get("accelerators") or () if entry.get("driver")})
     return {
         "engine": report.engine,
         "image": digest_of(engine["image"]) or engine["image"],
         "weights": _weights(spec),
-        "gpus": ", ".join((f"{accelerator.count} x {accelerator.resource}", *sorted(accelerator.instance_types))),
+        "gpus": ", ".join((gpus, *sorted(accelerator.instance_types))),
         "driver": ", ".join(drivers),
         "arguments": digest({name: engine.get(name) for name in ("command", "args", "env")})[:16],
         "replicas": str(report.serving),

@@ -80,6 +80,8 @@ _COMMANDS: dict[Reason, tuple[str, ...]] = {
             Reason.GPU_UNSUPPORTED,
             Reason.GPU_NOT_VISIBLE,
             Reason.GPU_COMMUNICATION_FAILED,
+            Reason.INTERCONNECT_DEGRADED,
+            Reason.INTERCONNECT_MEMLOCK,
             Reason.ADAPTER_MISSING,
             Reason.DISK_FULL,
             Reason.IMAGE_NOT_WRITABLE,

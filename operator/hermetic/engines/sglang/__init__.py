@@ -106,6 +106,7 @@ class _Sglang(FlagEngine):
             max_model_length=sglang.max_model_length,
             not_computed=("what SGLang takes beside the weights is not computed",),
             may_shrink_weights=bool(sglang.extra_args),
+            nodes=spec.accelerator.nodes,
         )
 
 

@@ -48,7 +48,7 @@ class _Vllm(FlagEngine):
     cache_offload_settings = frozenset(
         {"--kv-offloading-size", "--kv-offloading-backend", "VLLM_USE_SIMPLE_KV_OFFLOAD"}
     )
-    # A headless rank refuses a number of API servers (`ServeSubcommand.cmd` in vllm/entrypoints/cli/serve.py of 0.33.0).
+    # A headless rank refuses a number of API servers (`ServeSubcommand.cmd` in vllm/entrypoints/cli/serve.py).
     # Data parallel ranks of several nodes meet at an address of their own.
     not_in_groups = frozenset(
         {
@@ -80,6 +80,7 @@ class _Vllm(FlagEngine):
             settings,
             inputs_off=frozenset(inputs_off(self.every_written_flag(spec))),
             host_cache=0 if offload is None else offload.gibibytes * GIB,
+            nodes=spec.accelerator.nodes,
         )
 
     def benchmark(self, spec: ModelDeploymentSpec, load: Load, url: str) -> tuple[str, ...] | str:
@@ -158,7 +159,7 @@ def _environment(spec: ModelDeploymentSpec, vllm: Vllm, table: FlagTable) -> tup
     if before_minor(vllm.version, VOCABULARY_INCLUDED) and "TIKTOKEN_ENCODINGS_BASE" not in named:
         # Where gpt-oss reads its vocabulary, if at all: without a folder, it is fetched from a public store.
         known.append(literal("TIKTOKEN_ENCODINGS_BASE", model_path(spec.weights)))
-    known += group_environment(spec, VLLM.ready_path, named)
+    known.extend(group_environment(spec, VLLM.ready_path, named))
     if spec.endpoint.api_key is not None:
         known.append(from_secret("VLLM_API_KEY", spec.endpoint.api_key.secret_name, spec.endpoint.api_key.key))
     return (*known, *(literal(variable.name, variable.value) for variable in vllm.extra_env))

@@ -62,7 +62,10 @@ STATEFUL_SETS: dict[str, Spoil] = {
     "no group label": lambda manifest: manifest["metadata"]["labels"].pop("hermetic.dev/group"),
     "another group": lambda manifest: manifest["metadata"]["labels"].update({"hermetic.dev/group": "1"}),
     "a group that is no number": lambda manifest: manifest["metadata"]["labels"].update({"hermetic.dev/group": "x"}),
-    "pods of another group": lambda manifest: labelled(manifest).update({"hermetic.dev/group": "1"}),
+    "pods of another group": lambda manifest: (
+        labelled(manifest).update({"hermetic.dev/group": "1"}),
+        manifest["spec"]["selector"]["matchLabels"].update({"hermetic.dev/group": "1"}),
+    ),
     "a selector of every pod of the model": lambda manifest: manifest["spec"]["selector"]["matchLabels"].pop(
         "hermetic.dev/group"
     ),
@@ -82,7 +85,9 @@ STATEFUL_SETS: dict[str, Spoil] = {
         command=[*container(manifest)["command"][:6], "vllm", "serve"]
     ),
     "another program around the engine": lambda manifest: container(manifest)["command"].__setitem__(11, "import os"),
-    "a privileged container": lambda manifest: container(manifest)["securityContext"].update(privileged=True),
+    "a privileged container": lambda manifest: container(manifest)["securityContext"].update(
+        allowPrivilegeEscalation=True
+    ),
     "the network of the node": lambda manifest: manifest["spec"]["template"]["spec"].update(hostNetwork=True),
     "another account": lambda manifest: manifest["spec"]["template"]["spec"].update(serviceAccountName="default"),
     "a secret as a variable": lambda manifest: container(manifest)["env"].append(
@@ -98,9 +103,7 @@ STATEFUL_SETS: dict[str, Spoil] = {
 def test_stateful_set_that_is_not_rendered_is_refused(stolen: Api, home: str, spoil: str) -> None:
     stateful_set = of_group(home, "StatefulSet")
     STATEFUL_SETS[spoil](stateful_set)
-    assert "denied" in refusal(stolen, stateful_set, home) or "ValidatingAdmissionPolicy" in refusal(
-        stolen, stateful_set, home
-    )
+    assert "hermetic-operator" in refusal(stolen, stateful_set, home)
 
 
 def rule(manifest: Manifest, direction: str) -> dict[str, Any]:

@@ -32,6 +32,12 @@ LLAMA_70B: Config = LLAMA_3 | {
     "hidden_size": 8192,
     "intermediate_size": 28672,
 }
+LLAMA_405B: Config = LLAMA_3 | {
+    "num_hidden_layers": 126,
+    "num_attention_heads": 128,
+    "hidden_size": 16384,
+    "intermediate_size": 53248,
+}
 DEEPSEEK_V3: Config = {
     "model_type": "deepseek_v3",
     "architectures": ["DeepseekV3ForCausalLM"],
@@ -83,6 +89,7 @@ QWEN3_235B_FP8: Config = {
 }
 LLAMA_8B_BYTES = 16_060_522_496
 LLAMA_70B_BYTES = 141_107_412_992
+LLAMA_405B_BYTES = 811_706_916_864
 DEEPSEEK_V3_BYTES = 688_586_727_753
 GPT_OSS_120B_BYTES = 65_248_815_744
 QWEN3_235B_FP8_BYTES = 236_400_000_000

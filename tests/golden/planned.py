@@ -19,6 +19,8 @@ from tests.model_configs import (
     LLAMA_8B_BYTES,
     LLAMA_70B,
     LLAMA_70B_BYTES,
+    LLAMA_405B,
+    LLAMA_405B_BYTES,
     facts,
 )
 from tests.scenarios import a_share_model
@@ -48,6 +50,19 @@ PLANS: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
             "spec.kvCacheOffload": {"memory": "64Gi"},
         },
         ("--instance-type", "Standard_NV36ads_A10_v5"),
+    ),
+    "llama-405b-on-two-nodes.txt": (
+        facts(LLAMA_405B, LLAMA_405B_BYTES, 191),
+        {
+            "spec.accelerator": {
+                "count": 8,
+                "nodes": 2,
+                "instanceTypes": [ALL_H100],
+                "interconnect": {"type": "InfiniBand", "resource": "rdma/ib", "count": 8},
+            },
+            "spec.engine.vllm.maxModelLength": 32768,
+        },
+        ("--share-throughput", "1125"),
     ),
     "mamba-unknown.txt": (facts({"model_type": "mamba"}, 10**10), {}, ("--instance-type", A100)),
 }

@@ -16,7 +16,7 @@ from hermetic.cli.manifest_validation import GATES_OF_THE_SPEC, AcceptedManifest
 from hermetic.cli.manifests import note_skipped, read_manifests
 from hermetic.cli.options import common_options, manifest_files
 from hermetic.cli.plan.document import as_document
-from hermetic.cli.plan.planned import Planned, planned
+from hermetic.cli.plan.planned import Planned, Question, planned
 from hermetic.cli.plan.text import lines
 from hermetic.cli.terminal import echo_fitted, write, write_json
 from hermetic.errors import InputError, ModelFactsUnusable, Unreachable
@@ -24,6 +24,7 @@ from hermetic.plan.model_fit import model_fits_the_gpus
 from hermetic.sizing.catalogue import nearest_size, sizes
 from hermetic.sizing.facts_file import as_json, parsed_facts
 from hermetic.sizing.memory import FitAnswer
+from hermetic.sizing.node_counts import MOST_NODES
 
 EXIT_CODES = {FitAnswer.FITS: DONE, FitAnswer.TIGHT: DONE, FitAnswer.DOES_NOT_FIT: FAILED, FitAnswer.UNKNOWN: UNKNOWN}
 LARGEST_FILE = 2**20
@@ -51,6 +52,9 @@ HOW = "give --model DIR or --model-facts FILE, or write `weights.facts` into the
 @click.option(
     "--prices", type=click.Path(path_type=Path), metavar="FILE", help="YAML of VM size: price, for the order."
 )
+@click.option(
+    "--nodes", type=click.IntRange(1, MOST_NODES), metavar="N", help="Compare one node with up to N nodes a replica."
+)
 @click.option("--show-facts", is_flag=True, help="Print the model's facts, to be written below `weights`.")
 @common_options(cluster=False)
 def command(**options: Any) -> int:
@@ -62,22 +66,24 @@ def command(**options: Any) -> int:
     facts = _given_facts(options["model"], options["model_facts"])
     if options["show_facts"]:
         return _show(facts, options["output"])
-    share, prices = _share(options["share_throughput"]), _prices(options["prices"])
-    size = _listed(options["instance_type"])
+    question = Question(
+        share=_share(options["share_throughput"]),
+        prices=_prices(options["prices"]),
+        instance_type=_listed(options["instance_type"]),
+        nodes=options["nodes"],
+    )
     deployments = _deployments(options["files"], options["namespace"], facts is not None)
     plans = [
         planned(
             (deployment.owner.namespace, deployment.owner.name),
             deployment.spec,
             facts or _stated_facts(deployment),
-            instance_type=size,
-            share=share,
-            prices=prices,
+            question,
         )
         for deployment in deployments
         if deployment.spec is not None
     ]
-    _print(plans, options["output"], priced=prices is not None)
+    _print(plans, options["output"], priced=question.prices is not None)
     return max((EXIT_CODES[plan.answer] for plan in plans), key=(DONE, UNKNOWN, FAILED).index)
 
 

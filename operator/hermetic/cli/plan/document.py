@@ -11,6 +11,7 @@ from hermetic.sizing.catalogue import Size
 from hermetic.sizing.comparison import Choice
 from hermetic.sizing.facts_file import as_json
 from hermetic.sizing.memory import Fit
+from hermetic.sizing.node_counts import NodeChoice
 from hermetic.sizing.placement import Placement
 
 SCHEMA = "hermetic.dev/plan/v1"
@@ -31,6 +32,7 @@ def _deployment(plan: Planned) -> dict[str, Any]:
         "sizesNotListed": list(plan.unlisted),
         "asWritten": [_placement(placement) for placement in plan.named],
         "sizes": [_choice(choice) for choice in plan.choices],
+        **({"nodeCounts": [_node_choice(choice) for choice in plan.node_choices]} if plan.node_choices else {}),
         "loadTimes": [_load(load) for load in plan.loads],
         "startupBudgetSeconds": plan.spec.startup_budget_seconds,
         "offload": None
@@ -61,6 +63,18 @@ def _choice(choice: Choice) -> dict[str, Any]:
     return {**_size(choice.size), "answer": choice.answer.value, **computed}
 
 
+def _node_choice(choice: NodeChoice) -> dict[str, Any]:
+    return {
+        **_size(choice.size),
+        "answer": choice.fit.answer.value,
+        "network": choice.network or None,
+        "loadSeconds": round(choice.load.seconds, 1),
+        "loadBound": choice.load.bound,
+        "loadEstimate": choice.load.estimate,
+        **_fit(choice.fit),
+    }
+
+
 def _size(size: Size) -> dict[str, Any]:
     return {
         "instanceType": size.name,
@@ -76,6 +90,7 @@ def _fit(fit: Fit) -> dict[str, Any]:
         "tensorParallelSize": fit.serving.tensor_parallel,
         "pipelineParallelSize": fit.serving.pipeline_parallel,
         "dataParallelSize": fit.serving.data_parallel,
+        **({"nodes": fit.serving.nodes} if fit.serving.nodes > 1 else {}),
         "gpuMemoryBytes": fit.memory,
         "utilizationPercent": fit.serving.utilization_percent,
         "allowedBytes": fit.allowed,

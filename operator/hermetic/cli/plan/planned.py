@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hermetic.api.model_facts import ModelFacts
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.engines.registry import engine_of
+from hermetic.engines.registry import FLAG_ENGINES, engine_of
 from hermetic.plan.vm_sizes import demand_of
 from hermetic.sizing.catalogue import MIB, Size, Storage, Value, sizes, storages
 from hermetic.sizing.comparison import BEST_FIRST, Choice, compare
@@ -25,8 +25,26 @@ from hermetic.sizing.load_time import (
     startup_budget,
 )
 from hermetic.sizing.memory import FitAnswer
+from hermetic.sizing.node_counts import ENOUGH, MOST_NODES, Loading, NodeChoice, compare_nodes
 from hermetic.sizing.placement import Placement, impossible, place, too_long
-from hermetic.sizing.slices import WHOLE_GPUS
+from hermetic.sizing.slices import WHOLE_GPUS, vendor_of
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the command line asks for; None where it is left to the manifest, or not known.
+
+    `share`: the rate of the share in MiB/s, which then comes first of the kinds of storage. `nodes`: of a replica, at
+    most, in the comparison; None for those of the deployment, or for any number where the model fits on no single node.
+    """
+
+    instance_type: str | None = None
+    share: float | None = None
+    prices: Mapping[str, float] | None = None
+    nodes: int | None = None
+
+
+NO_QUESTION = Question()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +62,9 @@ class Planned:
     """All results for one deployment.
 
     `named` are the VM sizes that the deployment or the command line names, with the deployment's parallelism;
-    `unlisted` those that the catalogue does not have. `choices` are all sizes with the best parallelism of each.
+    `unlisted` those that the catalogue does not have. `choices` are all sizes with the best parallelism of each, on one
+    node. `node_choices` are the sizes on which the model fits on one node or several, loaded from `loads[0]`; () where
+    nothing asks for several nodes.
     """
 
     namespace: str
@@ -57,6 +77,7 @@ class Planned:
     choices: tuple[Choice, ...]
     loads: tuple[Load, ...]
     files: Files
+    node_choices: tuple[NodeChoice, ...] = ()
 
     @property
     def answer(self) -> FitAnswer:
@@ -90,24 +111,18 @@ def _severity(answer: FitAnswer) -> int:
 
 
 def planned(
-    identity: tuple[str, str],
-    spec: ModelDeploymentSpec,
-    facts: ModelFacts,
-    *,
-    instance_type: str | None = None,
-    share: float | None = None,
-    prices: Mapping[str, float] | None = None,
+    identity: tuple[str, str], spec: ModelDeploymentSpec, facts: ModelFacts, question: Question = NO_QUESTION
 ) -> Planned:
-    """The results for a deployment.
-
-    `share` is the share's rate in MiB/s if known; it comes first of the kinds of storage.
-    """
+    """The results for a deployment."""
     catalogue, serving = sizes(), engine_of(spec).serving(spec)
-    size_names = [instance_type] if instance_type is not None else spec.accelerator.instance_types
+    named_size = question.instance_type
+    size_names = [named_size] if named_size is not None else spec.accelerator.instance_types
     named = tuple(place(facts, serving, catalogue[name], demand_of(spec)) for name in size_names if name in catalogue)
     part = spec.accelerator.resource if spec.accelerator.resource not in WHOLE_GPUS else None
-    choices = compare(facts, serving, catalogue.values(), prices, resource=part)
+    choices = compare(facts, serving, catalogue.values(), question.prices, resource=part)
     on = named[0].size if named else (choices[0].size if choices else None)
+    kinds, replicas = _kinds(question.share), max(1, spec.wanted_replicas)
+    most = question.nodes or _nodes_to_compare(spec, choices)
     return Planned(
         namespace=identity[0],
         name=identity[1],
@@ -117,9 +132,31 @@ def planned(
         unlisted=tuple(name for name in size_names if name not in catalogue),
         impossible=(*impossible(facts, serving), *too_long(facts, serving)),
         choices=choices,
-        loads=tuple(_loads(facts, on, serving.gpus, max(1, spec.wanted_replicas), _kinds(share))),
+        loads=tuple(_loads(facts, on, serving.gpus, replicas * spec.accelerator.nodes, kinds)),
         files=files_of(facts),
+        node_choices=_node_choices(facts, spec, kinds[0], most, question.prices),
     )
+
+
+def _node_choices(
+    facts: ModelFacts, spec: ModelDeploymentSpec, storage: Storage, most: int, prices: Mapping[str, float] | None
+) -> tuple[NodeChoice, ...]:
+    if most == 1 or spec.engine.member not in FLAG_ENGINES or spec.accelerator.resource not in WHOLE_GPUS:
+        return ()
+    return compare_nodes(
+        facts,
+        engine_of(spec).serving(spec),
+        Loading(storage, max(1, spec.wanted_replicas)),
+        most=most,
+        prices=prices,
+        vendor=vendor_of(spec.accelerator.resource),
+    )
+
+
+def _nodes_to_compare(spec: ModelDeploymentSpec, choices: Iterable[Choice]) -> int:
+    if spec.accelerator.nodes > 1:
+        return spec.accelerator.nodes
+    return 1 if any(choice.answer in ENOUGH for choice in choices) else MOST_NODES
 
 
 def _kinds(share: float | None) -> Sequence[Storage]:

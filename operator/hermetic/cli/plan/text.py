@@ -12,6 +12,7 @@ from hermetic.sizing.catalogue import GIB, nearest_size
 from hermetic.sizing.comparison import Choice
 from hermetic.sizing.load_time import offload_clause
 from hermetic.sizing.memory import Fit, FitAnswer
+from hermetic.sizing.node_counts import NodeChoice
 from hermetic.sizing.placement import Placement
 
 COMMON_CPU = "x86_64"
@@ -43,6 +44,7 @@ def lines(plan: Planned, *, priced: bool) -> Iterator[str]:
     yield from _table(
         ("size", "GPUs", "", "longest context", "needed", "of"), [_row(choice) for choice in plan.choices]
     )
+    yield from _several_nodes(plan, priced=priced)
     yield ""
     yield f"Load time of {_gb(plan.files.total)} in {plan.files.count} files, {_replicas(plan)}"
     yield from _table(
@@ -62,7 +64,9 @@ def arithmetic(placement: Placement) -> Iterator[str]:
     cut = f"tensor parallel {serving.tensor_parallel}"
     cut += f", {serving.pipeline_parallel} pipeline stages" if serving.pipeline_parallel > 1 else ""
     cut += f", {serving.data_parallel} data parallel ranks" if serving.data_parallel > 1 else ""
-    yield f"{placement.size.name}: {serving.gpus} x {fit.gpu.name}, {cut}: {WORDS[placement.answer]}"
+    several = f"{serving.nodes} nodes with " if serving.nodes > 1 else ""
+    gpus = f"{several}{serving.gpus // serving.nodes} x {fit.gpu.name}"
+    yield f"{placement.size.name}: {gpus}, {cut}: {WORDS[placement.answer]}"
     if placement.size.cpu != COMMON_CPU:
         yield f"  its nodes are {placement.size.cpu}: the engine image must be for linux/{placement.size.cpu}"
     yield _line("memory of one GPU", fit.memory, fit.gpu.memory.source)
@@ -132,6 +136,27 @@ def _offloading(plan: Planned) -> Iterator[str]:
     )
 
 
+def _several_nodes(plan: Planned, *, priced: bool) -> Iterator[str]:
+    """The fewest nodes of each size on which the model fits, side by side."""
+    if not plan.node_choices:
+        return
+    head = ("size", "nodes", "GPUs of each", "between them", "", "longest context", "load", "bound by")
+    yield ""
+    order, storage = "cheapest" if priced else "smallest", plan.loads[0].storage.name
+    yield f"One node or several, {order} first; load time from {storage}"
+    yield from _table(head, [_node_row(choice) for choice in plan.node_choices])
+    yield "Each node is counted as reading every file of the weights; an engine that maps them reads less."
+
+
+def _node_row(choice: NodeChoice) -> tuple[str, ...]:
+    fit, load = choice.fit, choice.load
+    gpus = f"{choice.gpus_per_node} of {choice.size.gpus.value} x {fit.gpu.name}"
+    seconds = f"{'about ' if load.estimate else ''}{load.seconds:.0f} s"
+    longest = str(fit.longest_context) if fit.longest_context else ""
+    network = choice.network or "-"
+    return (choice.size.name, str(choice.nodes), gpus, network, WORDS[fit.answer], longest, seconds, load.bound)
+
+
 def _row(choice: Choice) -> tuple[str, ...]:
     size, fit = choice.size, choice.fit
     mark = "" if size.confirmed else ", not confirmed"
@@ -155,8 +180,9 @@ def _load_row(load: Load, plan: Planned) -> tuple[str, ...]:
 
 
 def _replicas(plan: Planned) -> str:
-    count = max(1, plan.spec.wanted_replicas)
-    return f"{count} replicas starting together" if count > 1 else "one replica"
+    count, nodes = max(1, plan.spec.wanted_replicas), plan.spec.accelerator.nodes
+    of_nodes = f" of {nodes} nodes" if nodes > 1 else ""
+    return f"{count} replicas{of_nodes} starting together" if count > 1 else f"one replica{of_nodes}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -368,3 +368,27 @@ def test_the_level_of_the_operators_namespace_and_of_those_that_the_configuratio
     assert [row.verdict for row in rows("pod-security", namespaces=Read((system,)))] == [RowVerdict.PASS]
     missing = [row for row in rows_before(FINE, ("inference",)) if row.check == "pod-security"]
     assert [row.verdict for row in missing] == [RowVerdict.PASS, RowVerdict.FAIL]
+
+
+ND = "Standard_ND96isr_H100_v5"
+
+
+@pytest.mark.parametrize(
+    ("resources", "offered", "fix"),
+    [
+        ({"rdma/ib": "8"}, "nodes offer 8 rdma/ib;", "resource: rdma/ib,"),
+        ({"nvidia.com/mlnxnics": "8"}, "nodes offer 8 nvidia.com/mlnxnics;", "resource: nvidia.com/mlnxnics,"),
+        ({"rdma/shared_ib": "0", "cpu": "96"}, "no node offers an InfiniBand device;", "install drivers"),
+    ],
+)
+def test_what_nodes_offer_of_infiniband_is_told_and_nothing_is_claimed(resources, offered, fix) -> None:
+    with_devices = a_node(size=ND)
+    with_devices["status"]["allocatable"] |= resources
+    row = complaint("interconnect", nodes=Read((with_devices,)))
+    assert row.verdict is RowVerdict.NOT_CHECKED
+    assert offered in row.message
+    assert fix in row.fix
+
+
+def test_pools_without_infiniband_have_no_row_about_it() -> None:
+    assert rows("interconnect") == []

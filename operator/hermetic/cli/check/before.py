@@ -9,6 +9,7 @@ from hermetic.api.text import cut_middle
 from hermetic.audit.checks.kube_cluster.storage import AZURE_BLOBS, AZURE_FILES, ENDPOINT, PRIVATE, is_nfs
 from hermetic.cli.check.facts import PreflightFacts, Right
 from hermetic.cli.check.gpu_nodes import gpu_nodes
+from hermetic.cli.check.interconnect import interconnect
 from hermetic.cli.check.rows import CheckRow, RowVerdict, passes, unread
 from hermetic.cli.installation import NAMESPACE, written
 from hermetic.objects.weights_volume import AZURE_FILES_DRIVER
@@ -52,6 +53,7 @@ def rows_before(facts: PreflightFacts, namespaces: tuple[str, ...] = ()) -> tupl
         *_definitions(facts),
         *_permissions(facts),
         *gpu_nodes(facts),
+        *interconnect(facts),
         *_storage(facts),
         *_pod_security(facts, namespaces),
         _image_pull(),

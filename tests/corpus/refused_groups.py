@@ -15,7 +15,7 @@ from tests.corpus.manifests import (
 )
 
 NODES, ACCELERATOR = "spec.accelerator.nodes", "spec.accelerator"
-SEVERAL = "does not work with several `accelerator.nodes`: "
+SEVERAL = "must not be used with several `accelerator.nodes`: "
 VLLM_SIZES = "times `accelerator.count` must equal `engine.vllm.tensorParallelSize` times `pipelineParallelSize`"
 SGLANG_SIZES = "times `accelerator.count` must equal `engine.sglang.tensorParallelSize` times `pipelineParallelSize`"
 

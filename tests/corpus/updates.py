@@ -54,7 +54,7 @@ FORBIDDEN_UPDATES = (
         says="'meta/llama-3.1-8b-instruct' to 'other': `name` is immutable; delete the object and create it anew",
     ),
     *(
-        Update(name, before, after, "spec.accelerator.nodes", "cannot change between one and several")
+        Update(name, before, after, "spec.accelerator.nodes", "must not change between one and several")
         for name, before, after in (
             ("one node to two", vllm_on_azure_files(), of_nodes(2)),
             ("two nodes to one", of_nodes(2), vllm_on_azure_files()),

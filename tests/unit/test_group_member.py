@@ -27,10 +27,10 @@ import pytest
 from hermetic.engines.launch import as_group_member, keeping_first_errors
 from hermetic.in_container.group_member import NO_POD, parse_head_address, rank_flags
 from testbed.certificates import Authority
-from testbed.processes import free_port
+from testbed.processes import PATIENCE_VARIABLE, free_port
 
 HEAD, MEMBER = "127.0.0.1", "127.0.0.2"
-SECONDS = 30.0
+SECONDS = 60.0 * float(os.environ.get(PATIENCE_VARIABLE, "1"))
 # Records its arguments, then serves until a signal, which it records too.
 ENGINE = """#!{python}
 import json, os, signal, sys, time

@@ -57,7 +57,7 @@ def _refused(other: str, holds_without: Any, field: str, why: str) -> Rule:
     """A rule that refuses several nodes where the CEL expression `other` is true."""
     return Rule(
         cel=f"!({_SEVERAL}) || !({other})",
-        message=f"does not work with several `accelerator.nodes`: {why}",
+        message=f"must not be used with several `accelerator.nodes`: {why}",
         holds=lambda spec: not _is_group(spec) or holds_without(spec),
         field=field,
     )

@@ -142,8 +142,8 @@ class Accelerator(ApiModel):
         ),
         Rule(
             cel="(has(self.nodes) && self.nodes > 1) == (has(oldSelf.nodes) && oldSelf.nodes > 1)",
-            message="cannot change between one and several, for a model keeps its kind of workload; delete the object "
-            "and create it anew to change it",
+            message="must not change between one and several, for a model keeps its kind of workload; delete the "
+            "object and create it anew to change it",
             field=".nodes",
         ),
     )

@@ -53,12 +53,12 @@ REQUESTS = {
 
 def call(target: Sequence[Any], limit: float, canary: str) -> Steps:
     """The attempt for a target, by its protocol."""
-    purpose, kind, address, port = target
+    what, kind, address, port = target
     if kind == "tls":
         return tls(address, port, limit)
     if kind == "http":
         return http(address, port, limit)
-    if purpose == "proxy":
+    if what == "proxy":
         return call_proxy(target, limit, canary)
     if kind == "udp":
         payload = datagram(port, canary)
@@ -76,9 +76,9 @@ def call_proxy(target: Sequence[Any], limit: float, canary: str) -> Steps:
     return proxy(address, port, limit, connect_request(kind.partition("=")[2] or canary))
 
 
-def udp_answer(port: int, question: bytes, message: bytes, canary: str) -> str:
+def udp_answer(port: int, asked: bytes, message: bytes, canary: str) -> str:
     """`a`, or `d` for a DNS message that a resolver inside the network can have written as well."""
-    return "d" if port == 53 and not public_denial(question, message, canary) else "a"
+    return "d" if port == 53 and not public_denial(asked, message, canary) else "a"
 
 
 def datagram(port: int, canary: str) -> bytes:
@@ -86,37 +86,37 @@ def datagram(port: int, canary: str) -> bytes:
     return query(random_label(canary), A) if port == 53 else REQUESTS.get(port, b"hermetic probe")
 
 
-def controls(questions: dict[str, Any]) -> list[Steps]:
+def controls(asked: dict[str, Any]) -> list[Steps]:
     """Attempts at what must be reachable, else no other timeout is evidence: as given, or the API server's Service."""
-    limit, canary = questions["limit"], questions["canary"]
-    if questions["controls"]:
-        return [call(control, limit, canary) for control in questions["controls"]]
+    limit, canary = asked["limit"], asked["canary"]
+    if asked["controls"]:
+        return [call(control, limit, canary) for control in asked["controls"]]
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], int(os.environ["KUBERNETES_SERVICE_PORT"])
     if is_address(host):
         return [tls(host, port, limit)]
     return [named(host, port, machine.facts()["nameservers"] or [], limit)]
 
 
-def answers(questions: dict[str, Any]) -> dict[str, Any]:
+def answers(asked: dict[str, Any]) -> dict[str, Any]:
     """The result. The controls run first and again last: timeouts count if one of them answered before or after."""
-    limit, canary = questions["limit"], questions["canary"]
+    limit, canary = asked["limit"], asked["canary"]
     facts = machine.facts()
     own = facts["nameservers"] or []
-    servers = [*own, *(server for server in questions["resolvers"] if server not in own)]
-    documents: dict[str, list[Any]] = {name: [] for name in metadata.PATHS} if questions["imds"] else {}
+    servers = [*own, *(one for one in asked["resolvers"] if one not in own)]
+    documents: dict[str, list[Any]] = {what: [] for what in metadata.PATHS} if asked["imds"] else {}
     groups = {
-        "targets": [call(target, limit, canary) for target in questions["targets"]],
-        "names": [named(name, port, own, limit) for _, name, port in questions["names"]],
+        "targets": [call(target, limit, canary) for target in asked["targets"]],
+        "names": [named(name, port, own, limit) for _, name, port in asked["names"]],
         "dns": [resolve(server, random_label(canary), A, limit) for server in servers],
-        "known": [resolve(server, questions["knownName"], A, limit) for server in servers],
-        "clusterName": [resolve(server, questions["clusterName"], A, limit) for server in own],
-        "imds": [metadata.document(name, limit, into) for name, into in documents.items()],
+        "known": [resolve(server, asked["knownName"], A, limit) for server in servers],
+        "clusterName": [resolve(server, asked["clusterName"], A, limit) for server in own],
+        "imds": [metadata.document(what, limit, into) for what, into in documents.items()],
     }
-    before = race(controls(questions))
+    before = race(controls(asked))
     outcomes = iter(race([steps for group in groups.values() for steps in group]))
     by_group = {name: [next(outcomes) for _ in group] for name, group in groups.items()}
-    after = race(controls(questions))
-    result = {"v": 1, "run": questions["run"], "controls": [before, after], **by_group}
+    after = race(controls(asked))
+    result = {"v": 1, "run": asked["run"], "controls": [before, after], **by_group}
     return {**result, "servers": servers, "metadata": documents, **facts}
 
 

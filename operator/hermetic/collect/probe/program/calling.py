@@ -74,8 +74,8 @@ def http(address: str, port: int, limit: float) -> Steps:
         path = VERSIONS.get(port, "/")
         sock.send(f"GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode())
         yield sock, READ, limit
-        fields = sock.recv(64).split(b" ")
-        return f"h{int(fields[1])}" if fields[0].startswith(b"HTTP/") and fields[1:] and fields[1].isdigit() else "o"
+        words = sock.recv(64).split(b" ")
+        return f"h{int(words[1])}" if words[0].startswith(b"HTTP/") and words[1:] and words[1].isdigit() else "o"
 
     return tcp(address, port, limit, further)
 
@@ -86,8 +86,8 @@ def proxy(address: str, port: int, limit: float, request: str) -> Steps:
     def further(sock: socket.socket) -> Steps:
         sock.send(request.encode())
         yield sock, READ, limit * PROXY_PATIENCE
-        fields = sock.recv(64).split(b" ")
-        return f"p{int(fields[1])}" if fields[0].startswith(b"HTTP/") and fields[1:] and fields[1].isdigit() else "o"
+        words = sock.recv(64).split(b" ")
+        return f"p{int(words[1])}" if words[0].startswith(b"HTTP/") and words[1:] and words[1].isdigit() else "o"
 
     return tcp(address, port, limit, further)
 
@@ -158,8 +158,8 @@ def refusal(sock: socket.socket, code: int, own: str) -> str:
         return f"e{code}"
     for level, kind, note in notes:
         if (level, kind) in OFFENDERS and note[4] in ICMP_ORIGINS:
-            family, span = OFFENDERS[level, kind]
-            offender = socket.inet_ntop(family, note[span])
+            family, place = OFFENDERS[level, kind]
+            offender = socket.inet_ntop(family, note[place])
             return f"e{code}:{note[5]}.{note[6]}@{'=' if offender == own else offender}"
     return f"e{code}"
 

@@ -19,8 +19,8 @@ A, CNAME, SOA, AAAA = 1, 5, 6, 28
 
 def resolve(server: str, name: str, kind: int, limit: float) -> Steps:
     """Ask one server for one type of record."""
-    question = query(name, kind)
-    return ask(server, 53, question, limit, lambda message: answer(question, message))
+    asked = query(name, kind)
+    return ask(server, 53, asked, limit, lambda message: answer(asked, message))
 
 
 def named(name: str, port: int, servers: Sequence[str], limit: float) -> Steps:
@@ -28,7 +28,7 @@ def named(name: str, port: int, servers: Sequence[str], limit: float) -> Steps:
     outcome = "t"
     for server, kind in [(server, kind) for server in servers for kind in (A, AAAA)]:
         outcome = yield from resolve(server, name, kind, limit)
-        addresses = [address for address in outcome[3:].split(";")[0].split(",") if is_address(address)]
+        addresses = [found for found in outcome[3:].split(";")[0].split(",") if is_address(found)]
         if outcome.startswith("r0:") and addresses:
             called = yield from tls(addresses[0], port, limit, name)
             return f"{outcome}|{called}"
@@ -46,28 +46,28 @@ def query(name: str, kind: int) -> bytes:
     return os.urandom(2) + struct.pack("!HHHHH", 0x0100, 1, 0, 0, 0) + labels + struct.pack("!BHH", 0, kind, 1)
 
 
-def answer(question: bytes, message: bytes) -> str:
+def answer(asked: bytes, message: bytes) -> str:
     """`r<code>:<addresses and names>;<zone>`, or `g` for a datagram that does not answer this query."""
     try:
-        if message[:2] != question[:2] or not message[2] & 0x80:
+        if message[:2] != asked[:2] or not message[2] & 0x80:
             return "g"
-        entries = list(records(message))
+        found = list(records(message))
     except (IndexError, ValueError, struct.error, OSError):
         return "g"
-    addresses = [content for kind, _, content in entries if kind in (A, AAAA)]
-    aliases = [content for kind, _, content in entries if kind == CNAME]
+    addresses = [content for kind, _, content in found if kind in (A, AAAA)]
+    aliases = [content for kind, _, content in found if kind == CNAME]
     # well-known names have three aliases and more: addresses must not be the part that is left out
     contents = (addresses + aliases)[:3]
-    zones = [owner for kind, owner, _ in entries if kind == SOA][:1]
+    zones = [owner for kind, owner, _ in found if kind == SOA][:1]
     return f"r{message[3] & 15}:{','.join(contents)};{''.join(zones)}"
 
 
-def public_denial(question: bytes, message: bytes, domain: str) -> bool:
+def public_denial(asked: bytes, message: bytes, domain: str) -> bool:
     """Whether the denial of a random name is authoritative: by a public zone above the name, with two labels or more.
 
     REFUSED, SERVFAIL, and an address for a name that does not exist, come from resolvers inside a network too.
     """
-    parsed = answer(question, message)
+    parsed = answer(asked, message)
     contents, _, zone = parsed.partition(":")[2].partition(";")
     zone = zone.lower().strip(".")
     return parsed[:3] in ("r0:", "r3:") and not contents and "." in zone and f".{domain}".lower().endswith(f".{zone}")
@@ -110,5 +110,5 @@ def name_at(message: bytes, at: int) -> tuple[str, int]:
 
 def printable(label: bytes) -> str:
     """A label for our answer: without its separators, and shortened."""
-    letters = "".join(chr(byte) if chr(byte).isalnum() or chr(byte) in "-_" else "?" for byte in label if byte < 128)
-    return letters[:40]
+    kept = "".join(chr(byte) if chr(byte).isalnum() or chr(byte) in "-_" else "?" for byte in label if byte < 128)
+    return kept[:40]

@@ -26,11 +26,11 @@ PATHS = {
 LARGEST_BYTES = 262144
 
 
-def document(name: str, limit: float, into: list[Any]) -> Steps:
+def document(what: str, limit: float, into: list[Any]) -> Steps:
     """Request one document; its HTTP status and its summary are appended to `into`."""
 
     def further(sock: socket.socket) -> Steps:
-        request = f"GET {PATHS[name]} HTTP/1.1\r\nHost: {ADDRESS}\r\nMetadata: true\r\nConnection: close\r\n\r\n"
+        request = f"GET {PATHS[what]} HTTP/1.1\r\nHost: {ADDRESS}\r\nMetadata: true\r\nConnection: close\r\n\r\n"
         sock.send(request.encode())
         received = b""
         while len(received) < LARGEST_BYTES:
@@ -40,7 +40,7 @@ def document(name: str, limit: float, into: list[Any]) -> Steps:
                 break
             received += more
         status, body = response(received)
-        into[:] = [status, summary(name, body)]
+        into[:] = [status, summary(what, body)]
         return "o"
 
     return tcp(ADDRESS, 80, limit, further)
@@ -68,7 +68,7 @@ def response(received: bytes) -> tuple[int, Any]:
         return reading.status, None
 
 
-def summary(name: str, body: Any) -> Any:
+def summary(what: str, body: Any) -> Any:
     """What matters of a document; None when it does not have the shape that it should have.
 
     `loadbalancer`: {"public": [address...], "more": count, "outboundRules": count}; `network`: [public address...];
@@ -76,17 +76,13 @@ def summary(name: str, body: Any) -> Any:
     be public is kept, and `more` counts what is not shown.
     """
     try:
-        if name == "loadbalancer":
-            balancer = body["loadbalancer"]
-            public = sorted(
-                {text(entry["frontendIpAddress"]) for entry in balancer["publicIpAddresses"]}, key=is_private
-            )
-            rules = [text(entry["frontendIpAddress"]) for entry in balancer["outboundRules"]]
+        if what == "loadbalancer":
+            found = body["loadbalancer"]
+            public = sorted({text(entry["frontendIpAddress"]) for entry in found["publicIpAddresses"]}, key=is_private)
+            rules = [text(entry["frontendIpAddress"]) for entry in found["outboundRules"]]
             return {"public": public[:4], "more": len(public[4:]), "outboundRules": len(rules)}
-        if name == "network":
-            entries = [
-                text(address["publicIpAddress"]) for nic in body["interface"] for address in nic["ipv4"]["ipAddress"]
-            ]
+        if what == "network":
+            entries = [text(one["publicIpAddress"]) for nic in body["interface"] for one in nic["ipv4"]["ipAddress"]]
             return [public for public in entries if public][:4] if entries else None
         return {key: text(body[key]) for key in ("subscriptionId", "resourceGroupName", "vmScaleSetName", "vmId")}
     except (LookupError, TypeError):

@@ -53,6 +53,14 @@ TARGETS = {
 LAYERS: dict[str, tuple[str, ...]] = {
     "decision tables": ("tests/unit/test_decision_cases*.py", "tests/unit/test_egress_*.py"),
     "planted paths": ("tests/unit/test_checks_against_plants.py",),
+    "unit, the plan": (
+        "tests/unit/test_plan_*.py",
+        "tests/unit/test_gates.py",
+        "tests/unit/test_isolation.py",
+        "tests/unit/test_drift*.py",
+        "tests/unit/test_status.py",
+    ),
+    "unit, checks": ("tests/unit/test_checks_*.py", "tests/unit/test_audit_*.py"),
     "unit": ("tests/unit/test_*.py",),
     "textbook estates": ("tests/property/test_textbook_*.py",),
     "topologies": ("tests/property/test_audit_topologies.py",),
@@ -170,7 +178,7 @@ def run_mutant(checkout: Path, mutant: Mutant, covering: Covering, seed: int) ->
     if not covering:
         return ()
     file = checkout / mutant.file
-    source = file.read_text()
+    source, times = file.read_text(), file.stat()
     file.write_text(mutant.applied(source))
     try:
         code, answer = run_tests(checkout, covering, seed, SECONDS_OF_A_MUTANT)
@@ -178,6 +186,7 @@ def run_mutant(checkout: Path, mutant: Mutant, covering: Covering, seed: int) ->
         return tuple(covering)
     finally:
         file.write_text(source)
+        os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # its byte code is valid again
     # a module that cannot be imported any more is found by every test that imports it
     cannot_start = code != 0 and not answer["collected"]
     return tuple(layer for layer in covering if cannot_start or layer in answer["failed"])
@@ -223,13 +232,17 @@ def without_tests(covering: Covering, left_out: Collection[str]) -> dict[str, li
 
 
 def copy_checkout(target: Path) -> Path:
-    """A copy of the files that git tracks, as they are in the work tree."""
+    """A copy of the files that git tracks, as they are in the work tree, with the byte code that there is of them."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     for name in filter(None, listed.stdout.split("\0")):
         path = target / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if (REPOSITORY / name).is_file():
             shutil.copy2(REPOSITORY / name, path)
+    # Python takes byte code for a file of the same time and size: for each but the one that has a mutant.
+    for folder in ("operator", "tests", "testbed", "bench"):
+        for byte_code in (REPOSITORY / folder).rglob("__pycache__"):
+            shutil.copytree(byte_code, target / byte_code.relative_to(REPOSITORY), dirs_exist_ok=True)
     return target
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hermetic.cli.check.facts import Before
+from hermetic.cli.check.facts import PreflightFacts
 from hermetic.cli.check.gpu_nodes import Pool, pools
 from hermetic.cli.check.rows import CheckRow, RowVerdict
 from hermetic.sizing.catalogue import interconnects
@@ -19,7 +19,7 @@ _DEVICES = re.compile(r"rdma/.+|nvidia\.com/(mlnxnics|hostdev)|.+/[^/]*(infiniba
 _FEATURE = "az feature show --namespace Microsoft.ContainerService --name AKSInfinibandSupport"
 
 
-def interconnect(facts: Before) -> Iterator[CheckRow]:
+def interconnect(facts: PreflightFacts) -> Iterator[CheckRow]:
     """A row for each pool of a size with InfiniBand. None where the nodes cannot be read: `gpu-nodes` says it."""
     if not facts.nodes.problem:
         yield from (_devices(pool) for pool in pools(facts.nodes.items) if pool.size in interconnects())

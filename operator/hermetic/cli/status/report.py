@@ -263,13 +263,6 @@ def _engine(spec: Manifest) -> str:
     return ""
 
 
-def _gpus(spec: Manifest) -> str:
-    """GPUs of each pod, with the nodes of a replica where there are several."""
-    gpus = f"{_at(spec, 'accelerator', 'count') or 1} x {_at(spec, 'accelerator', 'resource') or 'nvidia.com/gpu'}"
-    nodes = _at(spec, "accelerator", "nodes")
-    return gpus if nodes in ("", "1") else f"{gpus} on each of {nodes} nodes"
-
-
 def _weights(weights: Manifest) -> str:
     match next(iter(weights.items()), ("", {})):
         case "azureFiles", share:

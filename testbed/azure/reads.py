@@ -174,6 +174,8 @@ class Reader:
     def _container(self, path: str, query: Query) -> Body:
         versions.check_endpoint(query.get("api-version", ""), versions.CONTAINERS)
         match [part.lower() for part in path.split("/")[1:]]:
+            case ["tenants"]:
+                return {"value": [{**refusals.TENANT_OF_THE_CALLER}]}
             case ["subscriptions"]:
                 return self._containers(path, query, self.estate.index.subscriptions)
             case ["subscriptions", _] | ["subscriptions", _, "resourcegroups", _]:

@@ -8,6 +8,16 @@ from typing import Any
 from testbed.azure.ids import group_of, take_apart
 
 TENANT = "0f2c9b7e-5a3d-4c1f-9e68-2d7b1a90c4e3"
+TENANT_OF_THE_CALLER = {
+    "id": f"/tenants/{TENANT}",
+    "tenantId": TENANT,
+    "countryCode": "SE",
+    "displayName": "Contoso",
+    "domains": ["contoso.example"],
+    "tenantCategory": "Home",
+    "defaultDomain": "contoso.example",
+    "tenantType": "AAD",
+}
 CALLER = "8d1e5f60-2b7a-4f39-a5c2-6e0d94b3f718"
 
 

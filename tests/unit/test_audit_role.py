@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from hermetic.audit.result.ownership import ownership_of
 from hermetic.audit.rules.own_hosts import SERVICES
 from hermetic.collect.azure.allowed_requests import READING_ACTIONS
 from testbed.azure.baseline import estate_of, filtered_estate, sealed_estate
@@ -26,7 +27,7 @@ from testbed.azure.operations import is_poll
 from testbed.azure.plants import PLANTS
 from testbed.azure.requests import ArmRequest
 from testbed.textbook import TEXTBOOK
-from tests.azure_audits import audited
+from tests.azure_audits import audited, evaluated
 from tests.decision_cases_groups import grouped
 from tests.decision_cases_transit import to_hosts
 from tests.sampled_groups import LONG
@@ -64,6 +65,9 @@ async def test_the_role_has_exactly_the_actions_that_audits_use() -> None:
         await audited(estate, "list", requests)
         assert all(request.is_allowed for request in requests)
         used |= {action.lower() for request in requests for action in _actions(request)}
+    requests = []
+    await evaluated(sealed_estate(), "list", ownership_of, requests)
+    used |= {action.lower() for request in requests for action in _actions(request)}
     granted = {action.lower() for name in (ACTIONS, NEWER, READS) for action in _role(name)["Actions"]}
     assert sorted(used - granted) == []
     assert sorted(granted - used) == []
@@ -115,7 +119,7 @@ def _actions(request: ArmRequest) -> set[str]:
     if is_poll(request.path):
         kind = "operationResults" if "/operationresults/" in request.path.lower() else "operations"
         return {f"Microsoft.Network/locations/{kind}/read"}
-    return {request.action}
+    return {request.action} - {""}  # the caller's own tenants need no permission
 
 
 def _with_hosts_of_instances() -> Estate:

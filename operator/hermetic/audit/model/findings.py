@@ -58,6 +58,11 @@ class Severity(StrEnum):
         """Whether a finding of this severity affects the overall verdict."""
         return self in {Severity.CRITICAL, Severity.HIGH}
 
+    @property
+    def is_minor(self) -> bool:
+        """Whether a report folds a finding of this severity: low or info."""
+        return self in {Severity.LOW, Severity.INFO}
+
 
 _MOST_SERIOUS_FIRST = tuple(Severity)
 

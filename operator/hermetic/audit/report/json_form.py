@@ -19,6 +19,7 @@ from hermetic.audit.model.findings import CheckPage, Evidence, Finding, Parts, b
 from hermetic.audit.report.causes import Cause, causes_of
 from hermetic.audit.result.comparison import SCHEMA
 from hermetic.audit.result.comparison import shown as compared
+from hermetic.audit.result.open_since import listed
 from hermetic.audit.result.report import Report
 
 if TYPE_CHECKING:
@@ -72,6 +73,11 @@ def document(report: Report, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
         shown["endedExceptions"] = [_ended(ended_exception) for ended_exception in report.ended_exceptions]
     if report.private_subnets:
         shown["privateSubnets"] = [_private(private_subnet) for private_subnet in report.private_subnets]
+    if (ownership := report.ownership) is not None:
+        shown["subscription"] = {"id": ownership.subscription, "name": ownership.subscription_name}
+        shown["tenant"] = {"id": ownership.tenant, "name": ownership.tenant_name}
+    if report.openings:
+        shown["openSince"] = listed(report.openings, by_check(report.findings))
     if report.coverage is not None:
         shown["coverage"] = _coverage(report.coverage)
     if report.comparison is not None:

@@ -27,14 +27,16 @@ from hermetic.audit.model.findings import CheckPage, Evidence, Finding, Severity
 from hermetic.audit.model.hops import shown
 from hermetic.audit.model.topology import NetworkLink
 from hermetic.audit.remedies.steps import RemedyStep
+from hermetic.audit.report.cause_sentence import cause_sentence, opening_of, since_sentence
 from hermetic.audit.report.causes import Cause, causes_of
 from hermetic.audit.report.drawing import Drawing, drawing_of
 from hermetic.audit.report.json_form import as_json, digest
-from hermetic.audit.report.paths import bundles_of, drawn_paths, topology_of
+from hermetic.audit.report.paths import DrawnPath, bundles_of, drawn_paths, topology_of
 from hermetic.audit.report.resources import readable, short_name
 from hermetic.audit.report.sentences import (
     acceptance,
     awaiting,
+    belonging,
     cause_summary,
     controls_of,
     fixing_range,
@@ -61,7 +63,7 @@ class Card:
     """One finding as the page shows it; `anchor` is the same in every audit of the same cluster.
 
     `steps` are the remedy. `evidence` has the numbers of its evidence in the table of all evidence, each with the value
-    that was read.
+    that was read. `since` says since when it fails, "" where no earlier report shows it.
     """
 
     finding: Finding
@@ -72,6 +74,7 @@ class Card:
     steps: tuple[RemedyStep, ...]
     accepted: str
     evidence: tuple[tuple[int, str], ...]
+    since: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +99,14 @@ class CauseView:
 
 @dataclass(frozen=True, slots=True)
 class PageContext:
-    """Context of every part of the page: the pages of the checks, and the number of each piece of evidence."""
+    """Context of every part of the page: the report, the pages of the checks, and the number of each evidence."""
 
+    report: Report
     pages: Mapping[str, CheckPage]
     numbers: Mapping[Evidence, int]
 
     def card(self, finding: Finding) -> Card:
+        opening = opening_of(self.report, finding)
         return Card(
             finding=finding,
             page=page_of(finding.check, self.pages),
@@ -111,6 +116,7 @@ class PageContext:
             steps=remedy_steps(finding, self.pages),
             accepted=acceptance(finding),
             evidence=tuple((self.numbers[exchange], exchange.value) for exchange in finding.evidence),
+            since=opening.phrase if opening is not None else "",
         )
 
     def check(self, check: str, findings: Iterable[Finding]) -> CheckView:
@@ -167,17 +173,18 @@ def _environment() -> Environment:
 
 
 def _content(report: Report, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
-    topology = topology_of(report)
-    paths = drawn_paths(report)
+    paths, minor_paths = _by_weight(drawn_paths(report))
+    topology = topology_of(report, paths)
     causes = causes_of(report.findings, pages)
     fine = [finding for finding in by_check(report.findings) if finding.verdict not in _FULL]
     excepted = [finding for finding in by_check(report.findings) if finding.verdict is Verdict.EXCEPTED]
     findings = [*(finding for cause in causes for _, group in cause.by_check() for finding in group), *excepted, *fine]
     evidence = list(dict.fromkeys(exchange for finding in findings for exchange in finding.evidence))
-    shown = PageContext(pages, {exchange: number for number, exchange in enumerate(evidence, 1)})
+    shown = PageContext(report, pages, {exchange: number for number, exchange in enumerate(evidence, 1)})
     drawing = drawing_of(topology)
     return {
         "report": report,
+        "cause": " ".join(filter(None, (cause_sentence(causes), since_sentence(report, causes)))),
         "headline": headline(report),
         "to_reach_pass": cause_summary(causes),
         "fixing_range": fixing_range(causes),
@@ -191,7 +198,10 @@ def _content(report: Report, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
         "labels": {node.id: node.label for node in topology.nodes},
         "ways": paths,
         "bundles": bundles_of(paths),
-        "causes": [shown.cause(cause) for cause in causes],
+        "minor_bundles": bundles_of(minor_paths),
+        "causes": [shown.cause(cause) for cause in causes if not cause.worst.severity.is_minor],
+        "minor_causes": [shown.cause(cause) for cause in causes if cause.worst.severity.is_minor],
+        "order": [(cause, settling(cause)) for cause in causes],
         "accepted": [
             shown.check(check, group) for check, group in groupby(excepted, key=lambda finding: finding.check)
         ],
@@ -204,9 +214,16 @@ def _content(report: Report, pages: Mapping[str, CheckPage]) -> dict[str, Any]:
         "values": _values(findings),
         "controls": list(_controls(report, pages)),
         "not_asked": [(source, sorted(checks)) for source, checks in sorted(report.not_asked.items())],
+        "belonging": belonging(report.ownership),
         "digest": digest(report, pages),
         "machine": Markup(as_json(report, pages).translate(_ESCAPES)),  # noqa: S704 - escaped: it cannot end the element
     }
+
+
+def _by_weight(paths: list[DrawnPath]) -> tuple[list[DrawnPath], list[DrawnPath]]:
+    """The paths to draw, and those of low severity, which are only listed. Where all are low, all are drawn."""
+    minor = [path for path in paths if path.severity.is_minor]
+    return (paths, []) if len(minor) == len(paths) else ([path for path in paths if not path.severity.is_minor], minor)
 
 
 def _footer(report: Report, sha256: str) -> str:

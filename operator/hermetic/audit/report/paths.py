@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -107,8 +107,8 @@ def _joined(path_bundle: PathBundle, other: PathBundle, position: int) -> PathBu
     )
 
 
-def topology_of(report: Report) -> Topology:
-    """The cluster and every path of a finding, parallel ones as one.
+def topology_of(report: Report, paths: Sequence[DrawnPath] | None = None) -> Topology:
+    """The cluster and these paths, by default every path of a finding; parallel ones as one.
 
     A path of a Fail is open, and labelled where something masks it today. One of an accepted Fail is open too, and
     labelled as accepted: an exception closes nothing. Any other path is drawn as not known to be open.
@@ -116,7 +116,7 @@ def topology_of(report: Report) -> Topology:
     cluster = NetworkPlace(report.cluster.lower(), PlaceKind.CLUSTER, short_name(report.cluster))
     nodes_by_id = {cluster.id: cluster}
     links: dict[tuple[str, str], NetworkLink] = {}
-    for bundle in bundles_of(drawn_paths(report)):
+    for bundle in bundles_of(drawn_paths(report) if paths is None else paths):
         worst_path, hops = bundle.worst, [_place(hops) for hops in bundle.hops]
         label = worst_path.state if worst_path.state in {ACCEPTED, MASKED} else ""
         for source, target in pairwise(_from_the_cluster(cluster, hops)):

@@ -8,6 +8,7 @@ from hermetic.api.text import first_of
 from hermetic.audit.model.findings import CheckPage, Evidence, Finding, Severity, Verdict
 from hermetic.audit.remedies.steps import RemedyStep, steps_of
 from hermetic.audit.report.causes import Cause, severities
+from hermetic.audit.result.ownership import Ownership
 from hermetic.audit.result.report import Comparison, FindingChange, Report
 
 
@@ -23,6 +24,17 @@ def facts_of_the_run(report: Report) -> dict[str, str]:
     if (run := report.run) is None:
         return {}
     return {"run-by": run.by, "policy-file": run.policy or "none", "exceptions-file": run.exceptions or "none"}
+
+
+def belonging(ownership: Ownership | None) -> str:
+    """ "subscription Production (ID); tenant Contoso (ID)"; an unknown name leaves the id; "" without any."""
+    if ownership is None:
+        return ""
+    parts = (
+        ("subscription", ownership.subscription_name, ownership.subscription),
+        ("tenant", ownership.tenant_name, ownership.tenant),
+    )
+    return "; ".join(f"{kind} {f'{name} ({id_})' if name else id_}" for kind, name, id_ in parts if id_)
 
 
 def controls_of(page: CheckPage) -> str:

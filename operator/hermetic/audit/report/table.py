@@ -16,11 +16,13 @@ from hermetic.api.times import timestamp
 from hermetic.audit.model.findings import CheckPage, Finding, Severity, Verdict, worst_first
 from hermetic.audit.model.hops import Path, shown
 from hermetic.audit.remedies.steps import is_command
+from hermetic.audit.report.cause_sentence import cause_sentence, since_sentence
 from hermetic.audit.report.causes import Cause, causes_of
 from hermetic.audit.report.resources import readable, short_name
 from hermetic.audit.report.sentences import (
     acceptance,
     awaiting,
+    belonging,
     evidence_line,
     facts_of_the_run,
     fixing_range,
@@ -33,6 +35,7 @@ from hermetic.audit.report.sentences import (
     since,
     transition,
 )
+from hermetic.audit.result.open_since import Opening, key_of
 from hermetic.audit.result.report import Comparison, FindingChange, Report
 
 WIDTH = 100
@@ -80,9 +83,9 @@ def lines(
     report: Report, pages: Mapping[str, CheckPage], *, width: int = WIDTH, wide: bool = False
 ) -> Iterator[TableLine]:
     """The lines of `as_table`, with tones."""
-    shown = _Shown(pages, width, wide)
-    yield from shown.head(report)
+    shown = _Shown(pages, width, wide, report.openings)
     causes = causes_of(report.findings, pages)
+    yield from shown.head(report, causes)
     yield from shown.order(causes)
     for cause in causes:
         yield from shown.cause(cause)
@@ -99,34 +102,38 @@ def closing_lines(
     report: Report, pages: Mapping[str, CheckPage], files: Sequence[str], *, width: int = WIDTH
 ) -> Iterator[TableLine]:
     """The end of the output on a terminal: verdict, what to fix to reach Pass, and where the report is."""
-    shown = _Shown(pages, width, wide=False)
+    shown = _Shown(pages, width, wide=False, openings=report.openings)
     causes = causes_of(report.findings, pages)
     yield TableLine("")
     yield TableLine(f"{report.verdict}  {printable(short_name(report.cluster))}", _TONES[report.verdict])
-    yield from shown.prose(" ".join(filter(None, (headline(report), fixing_range(causes)))), "")
+    sentences = (cause_sentence(causes), since_sentence(report, causes), headline(report), fixing_range(causes))
+    yield from shown.prose(" ".join(filter(None, sentences)), "")
     written = f"Report: {', '.join(files)}" if files else "No report was written: add --out report.html"
     yield from shown.prose(written, "")
 
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """The options of one output: the pages, the width, and the level of detail."""
+    """The options of one output: the pages, the width, the level of detail, and since when findings fail."""
 
     pages: Mapping[str, CheckPage]
     width: int
     wide: bool
+    openings: Mapping[tuple[str, str], Opening]
 
     @property
     def indent(self) -> str:
         """The indent of what is below a check; smaller in a narrow terminal."""
         return " " * (10 if self.width >= ROOMY else 2)
 
-    def head(self, report: Report) -> Iterator[TableLine]:
+    def head(self, report: Report, causes: Sequence[Cause]) -> Iterator[TableLine]:
         tone = _TONES[report.verdict]
         yield TableLine(f"{report.verdict}  {printable(short_name(report.cluster))}", tone)
         yield from self.prose(headline(report), "")
+        yield from self.prose(" ".join(filter(None, (cause_sentence(causes), since_sentence(report, causes)))), "")
         if self.wide:
             yield TableLine(printable(report.cluster))
+        yield from self.prose(belonging(report.ownership), "")
         seconds = (report.finished_at - report.started_at).total_seconds()
         sources = ", ".join(report.sources) or "no source"
         yield from self.prose(
@@ -231,6 +238,8 @@ class _Shown:
         for path in finding.paths:
             yield from self._path(path)
         yield from self.prose(acceptance(finding), self.indent)
+        if (opening := self.openings.get(key_of(finding))) is not None:
+            yield from self.prose(f"failing {opening.phrase}", self.indent)
         yield from self._evidence(finding)
 
     def _path(self, path: Path) -> Iterator[TableLine]:

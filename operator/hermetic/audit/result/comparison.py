@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -18,10 +18,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from hermetic.audit.model.findings import Finding, Severity, Verdict, urgency
+from hermetic.audit.result.open_since import Opening
 from hermetic.audit.result.report import Comparison, FindingChange, Report, State
 
 SCHEMA = "hermetic.dev/audit/v1"
 _Word = Annotated[str, Field(min_length=1)]
+_Moment = Annotated[str, Field(pattern=r"^2[0-9]{3}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]Z$")]
 Key = tuple[str, str]
 
 
@@ -41,6 +43,20 @@ class Baseline:
     not_asked: frozenset[str]
     states: Mapping[Key, tuple[str, State]]
     """By check and resource in lower case: the resource as it was written, and its state."""
+    openings: Mapping[Key, Opening] = field(default_factory=dict)
+    """By check and resource in lower case: since when findings fail that are open in it."""
+
+    def verdict_of(self, key: Key) -> Verdict | None:
+        """The verdict of a check about a resource (in lower case); None where it has no such finding."""
+        entry = self.states.get(key)
+        return entry[1].verdict if entry is not None else None
+
+    def verdicts_by_check(self) -> Mapping[str, set[Verdict]]:
+        """The verdicts that the findings of each check have."""
+        verdicts: dict[str, set[Verdict]] = {}
+        for (check, _), (_, state) in self.states.items():
+            verdicts.setdefault(check, set()).add(state.verdict)
+        return verdicts
 
 
 class _BaselineModel(BaseModel):
@@ -85,6 +101,13 @@ class _ComparisonModel(_BaselineModel):
     not_compared: list[str]
 
 
+class _OpeningModel(_BaselineModel):
+    check: _Word
+    resource: str
+    since: _Moment
+    not_at: _Moment | Literal[""] = ""
+
+
 class _BaselineReport(_BaselineModel):
     cluster: _Word
     profile: str
@@ -92,6 +115,7 @@ class _BaselineReport(_BaselineModel):
     verdict: Literal["Pass", "Fail", "Unknown"]
     not_asked: dict[str, list[str]]
     findings: list[_BaselineFinding]
+    open_since: list[_OpeningModel] = []
 
 
 def read_baseline(content: bytes) -> Baseline:
@@ -100,8 +124,13 @@ def read_baseline(content: bytes) -> Baseline:
         data = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise NotABaseline(f"is not JSON: {str(error)[:200]}") from error
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        written = str(data.get("schema"))[:64] if isinstance(data, dict) else type(data).__name__
+    return baseline_of(data, hashlib.sha256(content).hexdigest())
+
+
+def baseline_of(data: Any, sha256: str) -> Baseline:
+    """The same for a parsed report, such as that of an attestation. Raises NotABaseline with the reason."""
+    if not isinstance(data, Mapping) or data.get("schema") != SCHEMA:
+        written = str(data.get("schema"))[:64] if isinstance(data, Mapping) else type(data).__name__
         raise NotABaseline(f"its `schema` must be {SCHEMA!r}, and it is {written!r}")
     try:
         report = _BaselineReport.model_validate(data)
@@ -114,7 +143,7 @@ def read_baseline(content: bytes) -> Baseline:
         raise NotABaseline(f"`finishedAt` is not a time: {report.finished_at[:64]!r}") from error
     return Baseline(
         cluster=report.cluster,
-        sha256=hashlib.sha256(content).hexdigest(),
+        sha256=sha256,
         finished_at=report.finished_at,
         verdict=Verdict(report.verdict),
         profile=report.profile,
@@ -122,6 +151,10 @@ def read_baseline(content: bytes) -> Baseline:
         states=_worst(
             (finding.check, finding.resource, State(finding.verdict, finding.severity)) for finding in report.findings
         ),
+        openings={
+            (opening.check, opening.resource.lower()): Opening(opening.since, opening.not_at)
+            for opening in report.open_since
+        },
     )
 
 

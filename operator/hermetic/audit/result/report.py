@@ -14,6 +14,8 @@ from hermetic.audit.model.findings import Finding, Severity, Verdict, overall
 if TYPE_CHECKING:  # an attestation is read without the models of Azure and Kubernetes
     from hermetic.audit.policy.exceptions import Term
     from hermetic.audit.result.coverage import Coverage
+    from hermetic.audit.result.open_since import Opening
+    from hermetic.audit.result.ownership import Ownership
     from hermetic.audit.result.private_subnets import PrivateSubnet
 
 _NOT_FINE = frozenset({Verdict.FAIL, Verdict.UNKNOWN, Verdict.EXCEPTED})
@@ -88,7 +90,8 @@ class Report:
     audit itself, such as an exception that has expired. Times are aware, in UTC. `comparison` says what changed since
     an earlier audit, where one was named, `private_subnets` since when subnets are known to be private, `run` who ran
     this audit with which files, `ended_exceptions` the given exceptions that have expired, `coverage` the pools and
-    subnets that were evaluated in Azure.
+    subnets that were evaluated in Azure, `openings` since when findings fail, by check and resource in lower case,
+    `ownership` names the subscription and the tenant of the cluster.
     Raises ValueError for a time that is naive or not in UTC: reports of two machines must be comparable.
     """
 
@@ -106,6 +109,8 @@ class Report:
     run: Run | None = None
     ended_exceptions: tuple[Term, ...] = ()
     coverage: Coverage | None = None
+    openings: Mapping[tuple[str, str], Opening] = field(default_factory=dict)
+    ownership: Ownership | None = None
 
     def __post_init__(self) -> None:
         must_be_utc(self.started_at, self.finished_at)

@@ -17,6 +17,7 @@ from hermetic.audit.policy.exceptions import Exceptions
 from hermetic.audit.policy.node_agents import met_nothing
 from hermetic.audit.result.coverage import coverage_of
 from hermetic.audit.result.derived_findings import derived
+from hermetic.audit.result.ownership import ownership_of
 from hermetic.audit.result.private_subnets import private_subnets, statement_notes
 from hermetic.audit.result.report import Report
 from hermetic.audit.rules.behind_firewall import unused_entries
@@ -87,6 +88,7 @@ def audit(  # noqa: PLR0913 - the parts of a report
         private_subnets=private_subnets(estate, policy, finished_at),
         ended_exceptions=tuple(term for term in exceptions.terms if term.has_ended(finished_at.date())),
         coverage=coverage_of(estate),
+        ownership=ownership_of(estate),
     )
 
 

@@ -18,6 +18,7 @@ from hermetic.cli.audit.files import (
     read_earlier,
     read_exceptions,
     read_policy,
+    replaced_reports,
     run_of,
     write_file,
 )
@@ -148,10 +149,11 @@ def _audit(options: dict[str, Any]) -> int:
     # Imports that cost start-up time come after the command line is checked.
     from hermetic.audit.checks.registry import PAGES
     from hermetic.audit.result.comparison import compare
-    from hermetic.cli.audit.reporting import idle_exceptions, old_pins, report_of
+    from hermetic.cli.audit.reporting import earlier_reports, idle_exceptions, old_pins, report_of, with_openings
     from hermetic.cli.audit.sources import AuditSources, collect
 
     exceptions = read_exceptions(options["exceptions"], PAGES)
+    replaced = replaced_reports(file for file, form in forms.items() if form == "json")
     baseline = read_earlier(options["baseline"], options["azure"]) if options["baseline"] is not None else None
     signing = _signing(options)
     if signing is not None and signing.previous is not None:
@@ -165,6 +167,8 @@ def _audit(options: dict[str, Any]) -> int:
     if baseline is not None:
         must_be_earlier(options["baseline"], baseline, report.cluster)
         report = replace(report, comparison=compare(baseline, report))
+    previous = signing.previous if signing is not None else None
+    report = with_openings(report, earlier_reports(baseline, replaced, previous))
     for file, form in forms.items():
         write_file(file, rendered(form, report, PAGES))
     _print(report, options["output"] or "table", [str(file) for file in options["out"]])

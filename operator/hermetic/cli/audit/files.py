@@ -90,6 +90,17 @@ def read_earlier(file: Path, cluster: str | None) -> Baseline:
     return baseline
 
 
+def replaced_reports(files: Iterable[Path]) -> list[Baseline]:
+    """The JSON reports that stand where this audit writes its own; a file that is no report is none of them."""
+    reports = []
+    for file in files:
+        try:
+            reports.append(read_baseline(file.read_bytes()))
+        except (OSError, NotABaseline):
+            continue
+    return reports
+
+
 def must_be_earlier(file: Path, baseline: Baseline, cluster: str) -> None:
     """Raises InputError for a report about another cluster."""
     if not same_cluster(baseline, cluster):

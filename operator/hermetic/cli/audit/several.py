@@ -34,7 +34,7 @@ from hermetic.cli.audit.files import (
     write_file,
 )
 from hermetic.cli.audit.progress import ProgressLine
-from hermetic.cli.audit.reporting import idle_exceptions, old_pins, report_of
+from hermetic.cli.audit.reporting import idle_exceptions, old_pins, report_of, with_openings
 from hermetic.cli.audit.sources import Collected, collect_from
 from hermetic.cli.audit.summaries import SUMMARY, write_summary
 from hermetic.cli.exit_codes import OF_VERDICT
@@ -90,7 +90,7 @@ class SeveralAudits:
         )
         if file.exists():
             baseline = read_earlier(file, report.cluster)
-            report = replace(report, comparison=compare(baseline, report))
+            report = with_openings(replace(report, comparison=compare(baseline, report)), [baseline])
         page, text = file.with_suffix(".html"), as_json(report, PAGES)
         write_file(page, as_html(report, PAGES))
         write_file(file, text)

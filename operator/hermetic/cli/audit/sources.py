@@ -17,6 +17,7 @@ from hermetic.audit.estate.questions import Source, UnreadReason
 from hermetic.audit.estate.snapshot import Snapshot, from_json, to_json
 from hermetic.audit.model.findings import Finding
 from hermetic.audit.policy.declarations import Policy
+from hermetic.audit.result.ownership import ownership_of
 from hermetic.audit.result.run import Evaluation, evaluate
 from hermetic.cli.audit.files import content_of, write_file
 from hermetic.cli.audit.progress import ProgressLine
@@ -110,6 +111,7 @@ async def collect_from(
 
     def evaluated(estate: Estate) -> tuple[Estate, tuple[Finding, ...]]:
         _sentinels_must_be_there(estate, rules)
+        ownership_of(estate)  # asks for the names that the report shows
         return estate, evaluation.findings(estate)
 
     answers, (estate, findings) = await collected(cluster, answerers, evaluated, progress)

@@ -13,6 +13,8 @@ from hermetic.collect.azure.replies import Ask
 
 RESOURCE_GROUPS = "Microsoft.Resources/subscriptions/resourceGroups"
 RESOURCE_GROUPS_VERSION = "2021-04-01"
+TENANTS = "Microsoft.Resources/tenants"
+"""The only list that is below no subscription."""
 PROVIDERS = "Microsoft.Resources/subscriptions/providers"
 PROVIDERS_VERSION = "2021-04-01"
 
@@ -35,6 +37,8 @@ def ask_for(question: Question) -> Ask | Problem:
 
     Ids come from answers; an invalid one must not become another request, so it is Unreadable.
     """
+    if question.verb == "list" and question.kind.lower() == TENANTS.lower():
+        return Ask("GET", f"/tenants?api-version={question.api_version}", question.permission)
     path = _path(question.target)
     if not path or not _KIND.fullmatch(question.kind) or not _VERSION.fullmatch(question.api_version):
         return _unreadable(question, "not an ARM id")

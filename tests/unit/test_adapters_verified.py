@@ -79,6 +79,14 @@ def test_container_reads_every_adapter_beside_the_model_with_its_digest() -> Non
     assert all(mount["readOnly"] for mount in container["volumeMounts"])
 
 
+def test_container_compares_the_rank_of_every_adapter_with_the_largest_that_the_engine_gets() -> None:
+    inside = {**INSIDE, "rank": 64}
+    arguments = verification(adapted(SQL, inside), a_snapshot(policy=configured()))["args"]
+    assert ("--max-lora-rank", "64") in list(pairwise(arguments))
+    without = verification(adapted(inside), a_snapshot(policy=configured()))["args"]
+    assert "--max-lora-rank" not in without
+
+
 def test_adapter_without_a_digest_needs_a_key_that_signs() -> None:
     block = first_block(spec_of(adapted(SQL, UNPINNED)), a_snapshot(policy=configured()))
     assert isinstance(block, Blocks)

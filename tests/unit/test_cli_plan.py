@@ -16,6 +16,7 @@ from tests.golden.planned import PLANS, file_of, printed
 from tests.model_configs import DEEPSEEK_V3, LLAMA_8B, LLAMA_8B_BYTES, facts, model_folder
 from tests.scenarios import Manifest, a_nim_model, a_share_model
 from tests.weights import a_shard
+from tests.weights_layouts import ADAPTER, lora
 
 A100, H100, HALF = "Standard_NC24ads_A100_v4", "Standard_NC40ads_H100_v5", "Standard_NC72ds_xl_RTXPro6000_v6"
 H200, MI300X = "Standard_ND96isr_H200_v5", "Standard_ND96isr_MI300X_v5"
@@ -261,10 +262,12 @@ def test_an_invalid_manifest_is_refused_as_by_validate():
     assert (ran.code, "HRM-API-001" in ran.err) == (2, True)
 
 
-def test_every_field_of_the_json_is_described():
+def test_every_field_of_the_json_is_described(tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8").split("\n## hermetic plan\n")[1]
     found = document(plan(with_facts(facts(LLAMA_8B, 10**11)), "--instance-type", A100, "-o", "json"))
     parts = [found, found["offload"], found["loadTimes"][0], found["asWritten"][0], found["sizes"][0]]
+    with_adapters = document(plan(with_adapter(), "--model", a_staged_share(tmp_path), "-o", "json"))
+    parts += [with_adapters, with_adapters["adapters"][0]]
     names = {key for part in parts for key in part}
     assert [name for name in names if f"`{name}`" not in page.split("\n## ")[0]] == []
 
@@ -278,3 +281,63 @@ def test_it_says_whether_staged_compile_caches_would_be_used(gpu, used, says):
     assert "Compile caches: the" in plan(warm).out
     assert document(plan(with_facts(), "-o", "json"))["compileCaches"] is None
     assert "Compile caches" not in plan(with_facts()).out
+
+
+def a_staged_share(root: Path, **fields: object) -> Path:
+    """A share with a model and an adapter beside it, as `with_adapter` names them; returns the folder of the model."""
+    folder = lora(root / "adapters" / "sql")
+    (folder / "adapter_config.json").write_text(json.dumps(ADAPTER | fields))
+    model = model_folder(root / "llama-3-1-8b" / "fp8", LLAMA_8B, {})
+    a_shard(model / "model.safetensors", tensors=2, size=64)
+    return model
+
+
+def with_adapter(**fields: object) -> Manifest:
+    adapter = {"name": "sql", "folder": "adapters/sql", "rank": 16, **fields}
+    return changed(a_share_model(), {"spec.adapters": [adapter]})
+
+
+@pytest.mark.parametrize(
+    ("fields", "needed", "says"),
+    [
+        ({"r": 16}, 16, ""),
+        ({"r": 17}, 32, "from 1 to 16, the largest `rank` of the adapters, found 17; write `rank: 32`"),
+        ({"r": 8, "rank_pattern": {"q_proj": 64}}, 64, "write `rank: 64`"),
+        ({"use_dora": True}, 8, "`use_dora`"),
+        ({"r": "16"}, None, "`r`"),
+    ],
+    ids=str,
+)
+def test_adapters_of_a_staged_folder_are_compared_with_their_rank(tmp_path, fields, needed, says):
+    model = a_staged_share(tmp_path, **fields)
+    ran = plan(with_adapter(), "--model", model, "--instance-type", A100, "-o", "json")
+    found = document(ran)
+    [adapter] = found["adapters"]
+    assert (adapter["name"], adapter["rank"], adapter["neededRank"]) == ("sql", 16, needed)
+    assert (
+        found["impossible"][-1:] == adapter["problems"][-1:] or f"; write `rank: {needed}`" in found["impossible"][-1]
+    )
+    assert (ran.code == 1) is bool(says)
+    assert says in " ".join(found["impossible"])
+    text = plan(with_adapter(), "--model", model, "--instance-type", A100).out
+    assert "adapter sql: `rank` 16" in text
+    assert ("not possible: adapter 'sql'" in text) is bool(says)
+
+
+def test_the_largest_rank_of_the_manifest_decides_for_every_adapter(tmp_path):
+    model = a_staged_share(tmp_path, r=32)
+    manifest = with_adapter()
+    manifest["spec"]["adapters"].append({"name": "de", "folder": "adapters/de", "rank": 32})
+    found = document(plan(manifest, "--model", model, "--instance-type", A100, "-o", "json"))
+    assert found["impossible"] == []
+    assert "No such file or directory" in found["adapters"][1]["unread"]
+
+
+def test_an_adapter_that_cannot_be_read_is_not_known_and_decides_nothing(tmp_path):
+    model = a_staged_share(tmp_path)
+    (tmp_path / "adapters" / "sql" / "adapter_config.json").unlink()
+    ran = plan(with_adapter(), "--model", model, "--instance-type", A100, "-o", "json")
+    assert ran.code == 0
+    assert document(ran)["adapters"][0]["unread"]
+    (tmp_path / "adapters" / "sql" / "adapter_config.json").write_text("{")
+    assert plan(with_adapter(), "--model", model, "--instance-type", A100).code == 1

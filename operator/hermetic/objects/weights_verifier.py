@@ -17,7 +17,7 @@ from hermetic.engines.launch import WEIGHTS, InitContainer, InitContainerName, L
 from hermetic.objects.pod import REQUESTED_MEMORY
 
 VERIFIER: InitContainerName = "verify-weights"
-_KEY, _ROOT, _ADAPTER = "--public-key-pem", "--certificate-root-pem", "--adapter"
+_KEY, _ROOT, _ADAPTER, _RANK = "--public-key-pem", "--certificate-root-pem", "--adapter", "--max-lora-rank"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,9 @@ def _arguments(spec: ModelDeploymentSpec, verifier: Verifier) -> Iterator[str]:
     for adapter in mounted_adapters(spec):
         digest = f"={adapter.integrity.digest}" if adapter.integrity is not None else ""
         yield from (_ADAPTER, f"{adapter_path(spec.weights, adapter)}{digest}")
+    if any(mounted_adapters(spec)):
+        # The engine keeps room for the largest rank, whichever adapter has it.
+        yield from (_RANK, str(max(adapter.rank for adapter in spec.adapters)))
     for name in asked.allow:
         yield from ("--allow", name)
     yield from ("--timeout", str(spec.startup_budget_seconds))

@@ -81,7 +81,8 @@ _RULES = (
 
 
 def _rules_of_ranks(largest: int) -> tuple[FieldRule, ...]:
-    to = f"from 1 to {largest}, the largest --max-lora-rank" if largest == RANKS[-1] else f"from 1 to {largest}"
+    source = "--max-lora-rank" if largest == RANKS[-1] else "`rank` of the adapters"
+    to = f"from 1 to {largest}, the largest {source}"
     return (
         FieldRule("r", f"a whole number {to}", lambda rank: _is_rank(rank, largest), is_required=True),
         FieldRule("rank_pattern", f"whole numbers {to}", lambda ranks: _has_ranks(ranks, largest)),

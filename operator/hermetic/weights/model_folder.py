@@ -21,6 +21,7 @@ from hermetic.errors import InputError, ModelFactsUnusable, Unreachable
 from hermetic.sizing.facts import TensorSums, facts_of
 from hermetic.sizing.mistral_form import config_of_params
 from hermetic.sizing.tensor_parts import part_of
+from hermetic.weights.adapter_configuration import CONFIGURATION as ADAPTER
 from hermetic.weights.entries import FOLDER, NIM_PROFILES
 from hermetic.weights.safetensors_layout import (
     LARGEST_METADATA,
@@ -76,6 +77,11 @@ def read_model_facts(folder: Path, is_left_out: Callable[[str], bool] = lambda _
         raise ModelFactsUnusable(f"{folder} holds no safetensors file", fix="name the folder that holds the model")
     facts = facts_of(config, TensorSums(by_format, count, largest, by_part), quantization)
     return facts.model_copy(update={"nim_profiles": profiles})
+
+
+def read_adapter_configuration(folder: Path) -> Any:
+    """The content of an adapter's configuration. Raises as `read_model_facts` does."""
+    return _json(folder / ADAPTER, LARGEST_CONFIG)
 
 
 def _config(folder: Path) -> Any:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hermetic.audit.estate.arm_ids import subscription_of
 from hermetic.audit.estate.azure.subscriptions import TENANTS_OF_THE_CALLER, Subscription, Tenant
 from hermetic.audit.estate.estate import Estate
-from hermetic.audit.estate.observation import Seen
+from hermetic.audit.estate.observation import Lookup
 from hermetic.errors import FactDamaged
 
 
@@ -33,7 +33,7 @@ def ownership_of(estate: Estate) -> Ownership | None:
     return Ownership(subscription, name, tenant, _tenant_name(estate, tenant) if tenant else "")
 
 
-def _subscription(observation: Seen[Subscription]) -> tuple[str, str]:
+def _subscription(observation: Lookup[Subscription]) -> tuple[str, str]:
     """Its name and the id of its tenant; "" where unreadable."""
     if observation.value is None:
         return "", ""

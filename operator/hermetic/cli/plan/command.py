@@ -15,6 +15,7 @@ from hermetic.cli.exit_codes import DONE, FAILED, UNKNOWN
 from hermetic.cli.manifest_validation import GATES_OF_THE_SPEC, AcceptedManifest, validate
 from hermetic.cli.manifests import note_skipped, read_manifests
 from hermetic.cli.options import common_options, manifest_files
+from hermetic.cli.plan.adapters import staged_adapters
 from hermetic.cli.plan.document import as_document
 from hermetic.cli.plan.planned import Planned, Question, planned
 from hermetic.cli.plan.text import lines
@@ -46,7 +47,10 @@ HOW = "give --model DIR or --model-facts FILE, or write `weights.facts` into the
 @click.option("--instance-type", metavar="SIZE", help="VM size to plan for, in place of `accelerator.instanceTypes`.")
 @click.option("--model-facts", type=click.Path(path_type=Path), metavar="FILE", help="Facts of the model.")
 @click.option(
-    "--model", type=click.Path(path_type=Path), metavar="DIR", help="Folder of the model, read for its facts."
+    "--model",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of the model, read for its facts, and for those of adapters beside or below it.",
 )
 @click.option("--share-throughput", type=float, metavar="MIB", help="Rate of the share, in MiB per second.")
 @click.option(
@@ -79,6 +83,7 @@ def command(**options: Any) -> int:
             deployment.spec,
             facts or _stated_facts(deployment),
             question,
+            adapters=staged_adapters(options["model"], deployment.spec) if options["model"] is not None else (),
         )
         for deployment in deployments
         if deployment.spec is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from hermetic.cli.plan.planned import Load, Planned
+from hermetic.cli.plan.planned import Load, Planned, StagedAdapter
 from hermetic.plan.cache_use import cache_use
 from hermetic.sizing.catalogue import Size
 from hermetic.sizing.comparison import Choice
@@ -44,8 +44,24 @@ def _deployment(plan: Planned) -> dict[str, Any]:
         "compileCaches": None
         if caches is None
         else {"used": caches.status == "True", "reason": caches.reason.value, "message": caches.message},
+        **_adapters(plan.adapters),
         "facts": as_json(plan.facts),
     }
+
+
+def _adapters(adapters: tuple[StagedAdapter, ...]) -> dict[str, Any]:
+    """{"adapters": ...} where a staged folder was named and the manifest has adapters."""
+    listed = [
+        {
+            "name": adapter.name,
+            "rank": adapter.declared,
+            "neededRank": adapter.needed,
+            "problems": list(adapter.problems),
+            "unread": adapter.unread or None,
+        }
+        for adapter in adapters
+    ]
+    return {"adapters": listed} if listed else {}
 
 
 def _placement(placement: Placement) -> dict[str, Any]:

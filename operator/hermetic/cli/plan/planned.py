@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hermetic.api.model_facts import ModelFacts
@@ -58,13 +58,36 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class StagedAdapter:
+    """One adapter of the manifest.
+
+    `needed`: the `rank` that holds every module of its files, None where they were not read or are wrong. `problems`:
+    why the engine does not load it. `unread`: why its files were not read, "" where they were.
+    """
+
+    name: str
+    declared: int
+    needed: int | None = None
+    problems: tuple[str, ...] = ()
+    unread: str = ""
+
+    @property
+    def line(self) -> str:
+        """One line for people, without its problems."""
+        if self.unread:
+            return f"adapter {self.name}: not read: {self.unread}"
+        needed = f"; its files need {self.needed}" if self.needed is not None else ""
+        return f"adapter {self.name}: `rank` {self.declared}{needed}"
+
+
+@dataclass(frozen=True, slots=True)
 class Planned:
     """All results for one deployment.
 
     `named` are the VM sizes that the deployment or the command line names, with the deployment's parallelism;
     `unlisted` those that the catalogue does not have. `choices` are all sizes with the best parallelism of each, on one
     node. `node_choices` are the sizes on which the model fits on one node or several, loaded from `loads[0]`; () where
-    nothing asks for several nodes.
+    nothing asks for several nodes. `adapters` are those of the manifest, where a staged folder was named.
     """
 
     namespace: str
@@ -78,6 +101,7 @@ class Planned:
     loads: tuple[Load, ...]
     files: Files
     node_choices: tuple[NodeChoice, ...] = ()
+    adapters: tuple[StagedAdapter, ...] = ()
 
     @property
     def answer(self) -> FitAnswer:
@@ -111,9 +135,13 @@ def _severity(answer: FitAnswer) -> int:
 
 
 def planned(
-    identity: tuple[str, str], spec: ModelDeploymentSpec, facts: ModelFacts, question: Question = NO_QUESTION
+    identity: tuple[str, str],
+    spec: ModelDeploymentSpec,
+    facts: ModelFacts,
+    question: Question = NO_QUESTION,
+    adapters: tuple[StagedAdapter, ...] = (),
 ) -> Planned:
-    """The results for a deployment."""
+    """The results for a deployment. `adapters` are those of the manifest with what their files say."""
     catalogue, serving = sizes(), engine_of(spec).serving(spec)
     named_size = question.instance_type
     size_names = [named_size] if named_size is not None else spec.accelerator.instance_types
@@ -130,11 +158,12 @@ def planned(
         facts=facts,
         named=named,
         unlisted=tuple(name for name in size_names if name not in catalogue),
-        impossible=(*impossible(facts, serving), *too_long(facts, serving)),
+        impossible=(*impossible(facts, serving), *too_long(facts, serving), *_problems_of(adapters)),
         choices=choices,
         loads=tuple(_loads(facts, on, serving.gpus, replicas * spec.accelerator.nodes, kinds)),
         files=files_of(facts),
         node_choices=_node_choices(facts, spec, kinds[0], most, question.prices),
+        adapters=adapters,
     )
 
 
@@ -157,6 +186,14 @@ def _nodes_to_compare(spec: ModelDeploymentSpec, choices: Iterable[Choice]) -> i
     if spec.accelerator.nodes > 1:
         return spec.accelerator.nodes
     return 1 if any(choice.answer in ENOUGH for choice in choices) else MOST_NODES
+
+
+def _problems_of(adapters: tuple[StagedAdapter, ...]) -> Iterator[str]:
+    """Why engines do not load some of them, each with the `rank` to write where that is the cause."""
+    for adapter in adapters:
+        is_too_low = adapter.needed is not None and adapter.needed > adapter.declared
+        for problem in adapter.problems:
+            yield f"{problem}; write `rank: {adapter.needed}`" if is_too_low else problem
 
 
 def _kinds(share: float | None) -> Sequence[Storage]:

@@ -30,6 +30,8 @@ def lines(plan: Planned, *, priced: bool) -> Iterator[str]:
     yield f"{plan.namespace}/{plan.name}: {_model(plan.facts)}"
     for clause in plan.impossible:
         yield f"  not possible: {clause}"
+    for adapter in plan.adapters:
+        yield f"  {adapter.line}"
     for placement in plan.named:
         yield ""
         yield from arithmetic(placement)

@@ -5,6 +5,9 @@ counts it, and a container that gets devices finds their ids in NVIDIA_VISIBLE_D
 
 A device is unhealthy while a file of its name (`GPU-0`) exists in the folder given as --unhealthy: the node's
 allocatable count falls within a second, its capacity does not.
+
+With --driver FOLDER containers get a driver too: the folder is mounted where `testbed.simulated_nvml` reads the state
+of each device. A file `next.json` there becomes the state of the next device that is handed out.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from pathlib import Path
 import grpc
 
 from testbed.protobuf import Message, field
+from testbed.simulated_nvml import FOLDER as FOLDER_IN_CONTAINER
+from testbed.simulated_nvml import NEXT_STATE
 
 FOLDER = Path("/var/lib/kubelet/device-plugins")
 API_VERSION = "v1beta1"
@@ -35,6 +40,7 @@ class Devices:
     resource: str
     count: int
     unhealthy: Path
+    driver: Path | None = None
 
     def health(self) -> dict[str, str]:
         """Device id to `Healthy` or `Unhealthy`."""
@@ -57,7 +63,15 @@ class Devices:
 
     def _container(self, ids: list[str]) -> bytes:
         print(f"{self.resource}: {', '.join(ids)} given to a container", flush=True)
-        return field(1, field(1, VISIBLE_DEVICES.get(self.resource, "VISIBLE_DEVICES")) + field(2, ",".join(ids)))
+        variable = field(1, VISIBLE_DEVICES.get(self.resource, "VISIBLE_DEVICES")) + field(2, ",".join(ids))
+        return field(1, variable) + (self._mount(self.driver, ids) if self.driver is not None else b"")
+
+    @staticmethod
+    def _mount(driver: Path, ids: list[str]) -> bytes:
+        """The driver's folder, read-only, in the form of `ContainerAllocateResponse.mounts`."""
+        with contextlib.suppress(FileNotFoundError):
+            (driver / NEXT_STATE).rename(driver / f"{ids[0]}.json")
+        return field(2, field(1, str(FOLDER_IN_CONTAINER)) + field(2, str(driver)) + field(3, True))
 
     @property
     def socket_name(self) -> str:
@@ -69,9 +83,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("resource", help="for example nvidia.com/gpu")
     parser.add_argument("count", type=int)
     parser.add_argument("--unhealthy", type=Path, required=True)
+    parser.add_argument("--driver", type=Path)
     chosen = parser.parse_args(arguments)
     chosen.unhealthy.mkdir(parents=True, exist_ok=True)
-    keep_registered(Devices(chosen.resource, chosen.count, chosen.unhealthy))
+    if chosen.driver is not None:
+        chosen.driver.mkdir(parents=True, exist_ok=True)
+    keep_registered(Devices(chosen.resource, chosen.count, chosen.unhealthy, chosen.driver))
     return 0
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 
 from shipping.operator_image import platform_image
 from shipping.platforms import native_platform
+from testbed import simulated_nvml
 from testbed.engine import (
     SGLANG_ENTRYPOINT,
     VLLM_ENTRYPOINT,
@@ -16,10 +18,10 @@ from testbed.engine import (
     sglang_environment,
     vllm_environment,
 )
-from testbed.images.layers import Entry, Layer, folder, layer
+from testbed.images.layers import Entry, Layer, folder, layer, text
 from testbed.images.model import model_entries
 from testbed.images.oci import Image
-from testbed.images.roots import busybox_layer, python_layer
+from testbed.images.roots import PYTHON, busybox_layer, python_layer
 
 REGISTRY = "contoso.azurecr.io"
 TAG = "testbed"
@@ -87,10 +89,22 @@ def baked_image(name: str, version: str = "0.32.0") -> Image:
     )
 
 
+DRIVER_AT_START = f"""# loads the simulated driver in a container to which the device plug-in gave one
+import os
+
+if os.path.isdir("{simulated_nvml.FOLDER}"):
+    import simulated_nvml
+
+    simulated_nvml.install()
+"""
+
+
 @cache
 def _engine_layers() -> tuple[Layer, ...]:
     return (busybox_layer(), python_layer(), layer(_engine_entries()))
 
 
 def _engine_entries() -> Iterable[Entry]:
-    return (Entry(path, mode, content) for path, content, mode in image_files())
+    yield from (Entry(path, mode, content) for path, content, mode in image_files())
+    yield Entry(f"usr/local/lib/{PYTHON}/simulated_nvml.py", content=Path(simulated_nvml.__file__).read_bytes())
+    yield text(f"usr/local/lib/{PYTHON}/sitecustomize.py", DRIVER_AT_START)

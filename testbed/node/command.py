@@ -7,6 +7,7 @@ The first line on stdout is one JSON object, printed when a first pod has run:
     enter, client     argument prefixes: on the node, and on a machine in the same virtual network
     node, version, times              the node's name, Kubernetes' version, seconds from start to each stage
     folder, shares, csiCalls, unhealthyGpus, auditLog (null without --audit-user)      to read and to change
+    gpuStates         null without --gpu-driver: what the simulated driver shows of each GPU (testbed/simulated_nvml.py)
     kubectl, ctr, pid                 programs, and the node's first process as this machine numbers it
 
 SIGTERM and SIGINT end it; so does SIGKILL. Nothing is left behind. Exit 77: this machine cannot run a node.
@@ -44,6 +45,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--shares", type=Path, help="folder that backs the shares (default: in the folder)")
     parser.add_argument("--size", choices=SIZES, default=DEFAULT_SIZE, help="the Azure size the node takes itself for")
     parser.add_argument("--gpus", type=int, help="how many GPUs it advertises (default: those of the size)")
+    parser.add_argument("--gpu-driver", action="store_true", help="containers with GPUs get a simulated NVIDIA driver")
     parser.add_argument("--label", action="append", default=[], metavar="KEY=VALUE", help="a further node label")
     parser.add_argument("--audit-user", action="append", metavar="USER", help="record this user's API requests")
     chosen = parser.parse_args(arguments)
@@ -95,6 +97,7 @@ def _wanted(chosen: argparse.Namespace) -> NodeOptions:
         gpus=SIZES[chosen.size].gpus if chosen.gpus is None else chosen.gpus,
         labels={**labels_of(SIZES[chosen.size]), **dict(label.split("=", 1) for label in chosen.label)},
         audit_users=None if chosen.audit_user is None else tuple(chosen.audit_user),
+        gpu_driver=chosen.gpu_driver,
     )
 
 

@@ -18,6 +18,7 @@ from testbed.kubectl import Kubectl
 from testbed.node import command
 from testbed.node.real_node import REPOSITORY
 from testbed.programs import NODE_FAMILIES, programs
+from testbed.simulated_nvml import NEXT_STATE
 
 STOP_SECONDS = 60
 CALL_SECONDS = 60.0
@@ -90,6 +91,22 @@ class RunningNode:
             yield
         finally:
             marker.unlink()
+
+    @contextmanager
+    def faulty_gpu(self, **state: Any) -> Iterator[None]:
+        """The next GPU that a container gets is in this state until the block ends; needs --gpu-driver.
+
+        The keys are those of `testbed.simulated_nvml.HEALTHY`: `rows=(0, 1, 1, 0)` is a pending row remap.
+        """
+        folder = Path(self.printed["gpuStates"])
+        written = folder / "next.json.tmp"
+        written.write_text(json.dumps(state))
+        written.rename(folder / NEXT_STATE)
+        try:
+            yield
+        finally:
+            for file in folder.glob("*.json"):
+                file.unlink()
 
     def log_files(self) -> list[Path]:
         """One per program: those of the node, then those of the control plane."""

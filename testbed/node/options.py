@@ -16,7 +16,7 @@ DEFAULT_SIZE = "Standard_NC96ads_A100_v4"
 @dataclass(frozen=True)
 class NodeOptions:
     """`folder` holds everything of the node; `images` are tars to import before the first pod; `size` is an Azure size
-    that the node takes itself for, with `gpus` of its GPUs working."""
+    that the node takes itself for, with `gpus` of its GPUs working; `gpu_driver`: containers get a simulated driver."""
 
     folder: Path
     shares: Path
@@ -25,6 +25,7 @@ class NodeOptions:
     gpus: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
     audit_users: tuple[str, ...] | None = None
+    gpu_driver: bool = False
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), default=str)
@@ -41,6 +42,7 @@ class NodeOptions:
             size_name=document["size_name"],
             labels=document["labels"],
             audit_users=None if users is None else tuple(users),
+            gpu_driver=document["gpu_driver"],
         )
 
     @property
@@ -54,3 +56,8 @@ class NodeOptions:
     @property
     def unhealthy_gpus(self) -> Path:
         return self.folder / "unhealthy-gpus"
+
+    @property
+    def gpu_states(self) -> Path:
+        """The folder that the simulated driver reads."""
+        return self.folder / "gpu-states"

@@ -89,6 +89,7 @@ class RealNode:
             "shares": str(self.options.shares),
             "csiCalls": str(self.options.csi_calls),
             "unhealthyGpus": str(self.options.unhealthy_gpus),
+            "gpuStates": str(self.options.gpu_states) if self.options.gpu_driver else None,
             "auditLog": None if self.options.audit_users is None else str(self.plane.audit_log),
             "kubectl": str(self.plane.kubectl),
             "ctr": str(self._programs["ctr"]),
@@ -187,6 +188,7 @@ class RealNode:
             self._start_python(
                 "device-plugin", "testbed.device_plugin", self.options.size.resource, str(self.options.gpus),
                 f"--unhealthy={self.options.unhealthy_gpus}",
+                *([f"--driver={self.options.gpu_states}"] if self.options.gpu_driver else []),
             )  # fmt: skip
 
     def _text(self, name: str, content: str) -> Path:

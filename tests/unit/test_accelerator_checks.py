@@ -1,10 +1,9 @@
 """The program that checks the GPUs of a pod: what NVML shows, and what becomes of it.
 
-The library is simulated at its C interface, by the return codes and out-parameters of NVIDIA's NVML reference
-(docs.nvidia.com/deploy/nvml-api). What torch computes needs a GPU: `make gpu-check`.
+The library is simulated at its C interface (`testbed/simulated_nvml.py`). What torch computes needs a GPU:
+`make gpu-check`.
 """
 
-# ruff: noqa: N802 - the functions have the names of the C library
 from __future__ import annotations
 
 import json
@@ -26,87 +25,9 @@ from hermetic.in_container.accelerator_checks import (
     main,
     termination_message,
 )
+from testbed.simulated_nvml import HEALTHY, SimulatedNvml, gpus_of_this_container
 
-INVALID_ARGUMENT, NOT_SUPPORTED, NO_PERMISSION, FUNCTION_NOT_FOUND, GPU_IS_LOST = 2, 3, 4, 13, 15
-HEALTHY: dict[str, Any] = {
-    "product": "NVIDIA H100 80GB HBM3",
-    "ecc": (1, 1),
-    "rows": (0, 0, 0, 0),
-    "mig": (0, 0),
-    "links": [1] * 18,
-    "reasons": 0,
-    "errors": {},
-    "lost": False,
-    "beyond": NOT_SUPPORTED,
-}
-
-
-class SimulatedNvml:
-    """libnvidia-ml.so.1 of a machine with these GPUs; a value of None is NVML_ERROR_NOT_SUPPORTED, a number another
-    refusal."""
-
-    def __init__(self, gpus: list[dict[str, Any]], old_driver: bool = False) -> None:
-        self._gpus = gpus
-        if old_driver:  # before release 535
-            self.nvmlDeviceGetCurrentClocksThrottleReasons = self._clocks
-        else:
-            self.nvmlDeviceGetCurrentClocksEventReasons = self._clocks
-
-    def nvmlInit_v2(self) -> int:
-        return 0
-
-    def nvmlDeviceGetCount_v2(self, count: Any) -> int:
-        count._obj.value = len(self._gpus)
-        return 0
-
-    def nvmlSystemGetDriverVersion(self, text: Any, _length: int) -> int:
-        text.value = b"580.159.04"
-        return 0
-
-    def nvmlDeviceGetHandleByIndex_v2(self, index: int, handle: Any) -> int:
-        handle._obj.value = index + 1
-        return GPU_IS_LOST if self._gpus[index]["lost"] else 0
-
-    def nvmlDeviceGetUUID(self, handle: Any, text: Any, _length: int) -> int:
-        text.value = f"GPU-{handle.value - 1}".encode()
-        return 0
-
-    def nvmlDeviceGetName(self, handle: Any, text: Any, _length: int) -> int:
-        text.value = self._of(handle)["product"].encode()
-        return 0
-
-    def nvmlDeviceGetSerial(self, _handle: Any, _text: Any, _length: int) -> int:
-        return NOT_SUPPORTED
-
-    def nvmlDeviceGetEccMode(self, handle: Any, *modes: Any) -> int:
-        return _fill(self._of(handle)["ecc"], modes)
-
-    def nvmlDeviceGetRemappedRows(self, handle: Any, *rows: Any) -> int:
-        return _fill(self._of(handle)["rows"], rows)
-
-    def nvmlDeviceGetMigMode(self, handle: Any, *modes: Any) -> int:
-        return _fill(self._of(handle)["mig"], modes)
-
-    def nvmlDeviceGetMemoryErrorCounter(self, handle: Any, kind: int, _counter: int, location: int, count: Any) -> int:
-        return _fill((self._of(handle)["errors"].get((kind, location), 0),), (count,))
-
-    def nvmlDeviceGetNvLinkState(self, handle: Any, link: int, state: Any) -> int:
-        links = self._of(handle)["links"]
-        return _fill((links[link],), (state,)) if link < len(links) else self._of(handle)["beyond"]
-
-    def _clocks(self, handle: Any, reasons: Any) -> int:
-        return _fill((self._of(handle)["reasons"],), (reasons,))
-
-    def _of(self, handle: Any) -> dict[str, Any]:
-        return self._gpus[handle.value - 1]
-
-
-def _fill(values: tuple[int, ...] | int | None, targets: tuple[Any, ...]) -> int:
-    if values is None or isinstance(values, int):
-        return NOT_SUPPORTED if values is None else values
-    for value, target in zip(values, targets, strict=True):
-        target._obj.value = value
-    return 0
+INVALID_ARGUMENT, NO_PERMISSION, FUNCTION_NOT_FOUND = 2, 4, 13
 
 
 @pytest.fixture
@@ -399,3 +320,14 @@ def test_termination_message_keeps_its_form_when_findings_do_not_fit():
     assert len(message) <= MESSAGE_BYTES
     assert len(result["findings"]) + result["omitted"] == 64
     assert result["omitted"] > 0
+
+
+def test_container_with_a_simulated_driver_sees_its_own_gpus_and_their_faults(monkeypatch, tmp_path):
+    monkeypatch.setenv("NVIDIA_VISIBLE_DEVICES", "GPU-3,GPU-5")
+    (tmp_path / "GPU-5.json").write_text(json.dumps({"rows": (0, 1, 1, 0)}))
+    library = SimulatedNvml(gpus_of_this_container(tmp_path))
+    monkeypatch.setattr(accelerator_checks, "ctypes", _with_library(lambda _name: library))
+    monkeypatch.setitem(accelerator_checks.sys.modules, "torch", None)
+    run = Run(2)
+    run.check()
+    assert [(finding.reason, finding.gpu) for finding in run.findings] == [("RowRemapPending", "GPU-5")]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from testbed import cloud_provider, probe_simulator
 from testbed.aks_defaults import create_aks_defaults
@@ -85,7 +83,9 @@ def _with_a_real_node(folder: Path, stack: ExitStack) -> DemoEnvironment:
         show("starting etcd, kube-apiserver, scheduler, containerd, kubelet, kube-proxy, CoreDNS")
         show("making images meanwhile: operator, vLLM, SGLang and NIM stand-ins, baked model, model volume")
         making = beside.submit(Estate.prepare, folder)
-        node = stack.enter_context(running_node("--shares", str(shares), "--gpus", "8", *_pool_options()))
+        node = stack.enter_context(
+            running_node("--shares", str(shares), "--gpus", "8", "--gpu-driver", *_pool_options())
+        )
         estate = making.result()
     show("importing the images")
     node.import_images(estate.archive)
@@ -97,7 +97,6 @@ def _with_a_real_node(folder: Path, stack: ExitStack) -> DemoEnvironment:
     show("the audit of the simulated Azure begins on the jump box; its result is shown below")
     jump_box.begin()
     kubectl("--namespace", "hermetic-system", "rollout", "status", "deployment/hermetic-operator", "--timeout=90s")
-    show(f"hermetic check --installed: {_check_of_the_installation(node.kubeconfig)}")
     return DemoEnvironment(kubectl, Api(node.kubeconfig), estate, node, jump_box, STAND_INS_REAL)
 
 
@@ -106,14 +105,6 @@ def _limit_the_operator(kubectl: Kubectl, config: Path) -> None:
     command = [HERMETIC, "rbac", "--config", str(config)]
     manifests = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", stdin=manifests)
-
-
-def _check_of_the_installation(kubeconfig: Path) -> str:
-    """The last line of the check, which counts the verdicts."""
-    environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
-    command = [HERMETIC, "check", "--installed"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()[-1]
 
 
 def _with_simulated_nodes(folder: Path, stack: ExitStack) -> DemoEnvironment:
@@ -152,7 +143,7 @@ def _jump_box(folder: Path, kubeconfig: Path, stack: ExitStack) -> JumpBox:
 
 
 STAND_INS_REAL = [
-    "GPUs: a device plug-in that offers devices which are not there",
+    "GPUs: a device plug-in that offers devices which are not there, and a driver library that shows them",
     "Azure Files: a CSI plug-in on the kubelet's socket that mounts local folders",
     "Azure load balancer: a controller that assigns by the same annotations; kube-proxy really answers",
     "vLLM, SGLang and NIM: one server that takes the same arguments and gives canned answers",
@@ -164,9 +155,3 @@ STAND_INS_SIMULATED = [
     "Azure load balancer: a controller that assigns by the same annotations; nothing answers at the addresses",
     STAND_INS_REAL[4],
 ]
-
-
-def statuses(demo: DemoEnvironment) -> list[dict[str, Any]]:
-    """Every ModelDeployment with its conditions. A program for each poll would take a third of a core."""
-    models: list[dict[str, Any]] = demo.api.get("/apis/hermetic.dev/v1alpha1/modeldeployments")["items"]
-    return models

@@ -8,18 +8,20 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed.demo.environment import DemoEnvironment, demo_environment, statuses
+from testbed.demo.environment import DemoEnvironment, demo_environment
 from testbed.demo.estate import HERMETIC
+from testbed.demo.gpus import checked_gpus
+from testbed.demo.models import condition, expect, hermetic, only, statuses
 from testbed.demo.narration import chapter, show, watch_phases
 from testbed.demo.weights import verified_weights
-from testbed.errors import BedError
 from testbed.installation import REPOSITORY, wait_for
 
 SERVED = ("vllm-azure-files", "sglang-azure-files", "nim-model-store", "baked-image", "image-volume")
@@ -55,18 +57,16 @@ def _run(demo: DemoEnvironment) -> None:
     for stand_in in demo.stand_ins:
         show(stand_in)
     if demo.node is None:
-        show(
-            "left out without a real node: the chat call, the rolling update under load, and weights that are verified"
-        )
-    _hold_back(demo)
-    _open_the_gate(demo)
-    if demo.node is not None:
-        _ask(demo)
-        _roll_under_load(demo)
-        verified_weights(demo)
-    _lose_isolation(demo)
-    _regain_isolation(demo)
-    _delete(demo)
+        show(f"left out without a real node: {', '.join(part.without_node for part in STORY if part.without_node)}")
+    for part in STORY:
+        if demo.node is not None or not part.without_node:
+            part.tell(demo)
+
+
+def _check_installation(demo: DemoEnvironment) -> None:
+    last_line = hermetic(demo, "check", "--installed").splitlines()[-1]
+    show(f"hermetic check --installed: {last_line}")
+    expect(last_line.startswith("Pass"))
 
 
 def _hold_back(demo: DemoEnvironment) -> None:
@@ -78,10 +78,10 @@ def _hold_back(demo: DemoEnvironment) -> None:
     for name in (*SERVED, "refused"):
         demo.kubectl.apply(demo.estate.sample(name))
     held = {"IsolationEvidenceMissing", "RegistryNotAllowed"}
-    _expect(watch_phases(lambda: statuses(demo), lambda phases: len(phases) == 6 and set(phases.values()) <= held))
+    expect(watch_phases(lambda: statuses(demo), lambda phases: len(phases) == 6 and set(phases.values()) <= held))
     pods = demo.kubectl.json("get", "pods", "-n", "inference")["items"]
     show(f"pods in namespace inference: {len(pods)}; 'hermetic status {LLAMA}' prints:")
-    print(_hermetic(demo, "status", LLAMA, "-n", "inference"))
+    print(hermetic(demo, "status", LLAMA, "-n", "inference"))
 
 
 def _open_the_gate(demo: DemoEnvironment) -> None:
@@ -92,9 +92,9 @@ def _open_the_gate(demo: DemoEnvironment) -> None:
     def settled(seen: dict[str, str]) -> bool:
         return sum(reason == "Serving" for reason in seen.values()) == len(SERVED)
 
-    _expect(watch_phases(lambda: statuses(demo), settled, 240))
+    expect(watch_phases(lambda: statuses(demo), settled, 240))
     print(demo.kubectl("get", "egressaudit,mdep", "-A"))
-    show(f"WeightsVerified of {LLAMA}: {_condition(demo, LLAMA, 'WeightsVerified')['message']}")
+    show(f"WeightsVerified of {LLAMA}: {condition(demo, LLAMA, 'WeightsVerified')['message']}")
     show("EXCEPTED are findings that the EgressAudit of the demo accepts, because this machine is not Azure")
 
 
@@ -102,7 +102,7 @@ def _import_evidence(demo: DemoEnvironment, expected: int) -> None:
     code, output, attestation = demo.jump_box.audit()
     _show(output)
     show(f"exit code {code}; kubectl apply -f {attestation.name}")
-    _expect(code == expected)
+    expect(code == expected)
     demo.kubectl("create", "-f", str(attestation))
 
 
@@ -137,18 +137,18 @@ def _roll_under_load(demo: DemoEnvironment) -> None:
     sender.start()
     patch = {"spec": {"engine": {"vllm": {"maxModelLength": 4096}}}}
     demo.kubectl("patch", "mdep", LLAMA, "-n", "inference", "--type=merge", "-p", json.dumps(patch))
-    _expect(watch_phases(lambda: _only(demo, LLAMA), _rolled_out(demo), 150))
+    expect(watch_phases(lambda: only(demo, LLAMA), _rolled_out(demo), 150))
     sender.join()
     lost = sum(report["lost"].values())
     show(f"sent {report['sent']}, answered {report['answered']}, lost {lost} {report['lost'] or ''}")
-    _expect(lost == 0)
+    expect(lost == 0)
 
 
 def _lose_isolation(demo: DemoEnvironment) -> None:
     chapter("A NAT gateway is attached. The next audit finds it: what runs keeps serving, nothing new starts")
     demo.jump_box.plant(NAT_GATEWAY)
     _import_evidence(demo, FAILED)
-    _expect(watch_phases(lambda: statuses(demo), lambda phases: _all_but_refused(phases) == {"IsolationBroken"}))
+    expect(watch_phases(lambda: statuses(demo), lambda phases: _all_but_refused(phases) == {"IsolationBroken"}))
     pods = demo.kubectl.json("get", "pods", "-n", "inference")["items"]
     show(f"pods in namespace inference, still running: {len(pods)}")
 
@@ -157,7 +157,7 @@ def _regain_isolation(demo: DemoEnvironment) -> None:
     chapter("The NAT gateway is taken off again. The next audit passes, and the gate opens")
     demo.jump_box.take_back()
     _import_evidence(demo, PASSED)
-    _expect(watch_phases(lambda: statuses(demo), lambda phases: _all_but_refused(phases) == {"Serving"}))
+    expect(watch_phases(lambda: statuses(demo), lambda phases: _all_but_refused(phases) == {"Serving"}))
 
 
 def _delete(demo: DemoEnvironment) -> None:
@@ -172,6 +172,29 @@ def _delete(demo: DemoEnvironment) -> None:
 
     wait_for("nothing left", lambda: not left(), timeout=180)
     show("left of it in the cluster: 0 objects; its folder on the share is untouched")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of the story. `without_node` names what is left out where kwok simulates the nodes; "" for nothing."""
+
+    tell: Callable[[DemoEnvironment], None]
+    without_node: str = ""
+
+
+STORY = (
+    Part(_check_installation, "the check of the installation"),
+    Part(_hold_back),
+    Part(_open_the_gate),
+    Part(_ask, "the chat call"),
+    Part(_roll_under_load, "the rolling update under load"),
+    Part(verified_weights, "weights that are verified"),
+    Part(checked_gpus, "GPUs that are checked"),
+    Part(_lose_isolation),
+    Part(_regain_isolation),
+    Part(_delete),
+)
+"""In this order. Each part leaves the models as it finds them, but for what `_delete` deletes at the end."""
 
 
 def _leave_open(demo: DemoEnvironment) -> None:
@@ -190,25 +213,9 @@ def _leave_open(demo: DemoEnvironment) -> None:
         show("ending")
 
 
-def _hermetic(demo: DemoEnvironment, *arguments: str) -> str:
-    command = [HERMETIC, *arguments, "--kubeconfig", str(demo.kubectl.kubeconfig)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
-
-
-def _only(demo: DemoEnvironment, name: str) -> list[dict[str, Any]]:
-    return [item for item in statuses(demo) if item["metadata"]["name"] == name]
-
-
-def _condition(demo: DemoEnvironment, name: str, kind: str) -> dict[str, Any]:
-    conditions = {condition["type"]: condition for condition in _only(demo, name)[0]["status"]["conditions"]}
-    condition: dict[str, Any] = conditions[kind]
-    return condition
-
-
 def _rolled_out(demo: DemoEnvironment) -> Any:
     def done(_: dict[str, str]) -> bool:
-        item = _only(demo, LLAMA)[0]
+        item = only(demo, LLAMA)[0]
         conditions = {c["type"]: c for c in item["status"]["conditions"]}
         return bool(
             item["status"]["observedGeneration"] == item["metadata"]["generation"]
@@ -224,9 +231,4 @@ def _all_but_refused(seen: dict[str, str]) -> set[str]:
 
 
 def _endpoint(demo: DemoEnvironment) -> str:
-    return str(_only(demo, LLAMA)[0]["status"]["endpoint"]["url"])
-
-
-def _expect(happened: bool) -> None:
-    if not happened:
-        raise BedError("the demo did not go as it should; what was last seen is above")
+    return str(only(demo, LLAMA)[0]["status"]["endpoint"]["url"])

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from testbed.damaged_files import flip_a_bit
-from testbed.demo.environment import DemoEnvironment, statuses
+from testbed.demo.environment import DemoEnvironment
 from testbed.demo.estate import HERMETIC
-from testbed.demo.narration import chapter, show, watch_phases
+from testbed.demo.models import condition, delete, until
+from testbed.demo.narration import chapter, show
 from testbed.errors import BedError
 from testbed.images.model import stage_model
 
@@ -31,13 +32,13 @@ def verified_weights(demo: DemoEnvironment) -> None:
         flip_a_bit(staged / SHARD)
         show(f"one bit of {SHARD} is flipped on the share; kubectl apply -f {NAME}.yaml")
         demo.kubectl.apply(_manifest(demo, integrity))
-        _until(demo, "DigestMismatch")
-        show("WeightsVerified: " + _condition(demo)["message"])
+        until(demo, NAME, "DigestMismatch")
+        show("WeightsVerified: " + condition(demo, NAME, "WeightsVerified")["message"])
         show(f"{SHARD} is copied again, and nothing else is done")
         shutil.copyfile(model / SHARD, staged / SHARD)
-        _until(demo, "Serving")
-        show("WeightsVerified: " + _condition(demo)["message"])
-    demo.kubectl("delete", "mdep", NAME, "-n", "inference", "--wait=true")
+        until(demo, NAME, "Serving")
+        show("WeightsVerified: " + condition(demo, NAME, "WeightsVerified")["message"])
+    delete(demo, NAME)
 
 
 def _staged(folder: Path, model: Path, staged: Path) -> dict[str, str]:
@@ -58,20 +59,6 @@ def _manifest(demo: DemoEnvironment, integrity: dict[str, str]) -> dict[str, Any
     manifest = demo.estate.sample("vllm-azure-files", weights=weights, replicas=1, endpoint={})
     manifest["metadata"]["name"] = NAME
     return manifest
-
-
-def _ours(demo: DemoEnvironment) -> list[dict[str, Any]]:
-    return [item for item in statuses(demo) if item["metadata"]["name"] == NAME]
-
-
-def _condition(demo: DemoEnvironment) -> dict[str, str]:
-    conditions = _ours(demo)[0]["status"]["conditions"]
-    return next(condition for condition in conditions if condition["type"] == "WeightsVerified")
-
-
-def _until(demo: DemoEnvironment, reason: str) -> None:
-    if not watch_phases(lambda: _ours(demo), lambda phases: phases.get(NAME) == reason):
-        raise BedError("the demo did not go as it should; what was last seen is above")
 
 
 def _run(*command: str) -> str:

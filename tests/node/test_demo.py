@@ -43,6 +43,11 @@ def test_the_demo_ends_green() -> None:
     assert "WeightsVerified of llama-3-1-8b: verified before each engine started" in done.stdout
     weights = done.stdout.split("== A model is staged and signed")[1].split("\n== ")[0]
     assert weights.index("DigestMismatch") < weights.index("'model.safetensors'") < weights.index("root digest sha256:")
+    gpus = done.stdout.split("== A GPU has a row remap")[1].split("\n== ")[0]
+    fault, repair = gpus.split("resets the GPU")
+    assert re.search(r"AcceleratorsHealthy: .* on node .* GPU GPU-\d.* kubectl cordon ", fault)
+    assert "RowRemapPending" in fault
+    assert "Serving" in repair
     answer = re.search(r"answer: (\S.*)", done.stdout)
     assert answer
     assert re.search(r"lost 0\b", done.stdout)

@@ -311,14 +311,15 @@ def with_adapter(**fields: object) -> Manifest:
 def test_adapters_of_a_staged_folder_are_compared_with_their_rank(tmp_path, fields, needed, says):
     model = a_staged_share(tmp_path, **fields)
     ran = plan(with_adapter(), "--model", model, "--instance-type", A100, "-o", "json")
-    found = document(ran)
-    [adapter] = found["adapters"]
+    planned = document(ran)
+    [adapter] = planned["adapters"]
     assert (adapter["name"], adapter["rank"], adapter["neededRank"]) == ("sql", 16, needed)
     assert (
-        found["impossible"][-1:] == adapter["problems"][-1:] or f"; write `rank: {needed}`" in found["impossible"][-1]
+        planned["impossible"][-1:] == adapter["problems"][-1:]
+        or f"; write `rank: {needed}`" in planned["impossible"][-1]
     )
     assert (ran.code == 1) is bool(says)
-    assert says in " ".join(found["impossible"])
+    assert says in " ".join(planned["impossible"])
     text = plan(with_adapter(), "--model", model, "--instance-type", A100).out
     assert "adapter sql: `rank` 16" in text
     assert ("not possible: adapter 'sql'" in text) is bool(says)
@@ -328,9 +329,9 @@ def test_the_largest_rank_of_the_manifest_decides_for_every_adapter(tmp_path):
     model = a_staged_share(tmp_path, r=32)
     manifest = with_adapter()
     manifest["spec"]["adapters"].append({"name": "de", "folder": "adapters/de", "rank": 32})
-    found = document(plan(manifest, "--model", model, "--instance-type", A100, "-o", "json"))
-    assert found["impossible"] == []
-    assert "No such file or directory" in found["adapters"][1]["unread"]
+    planned = document(plan(manifest, "--model", model, "--instance-type", A100, "-o", "json"))
+    assert planned["impossible"] == []
+    assert "No such file or directory" in planned["adapters"][1]["unread"]
 
 
 def test_an_adapter_that_cannot_be_read_is_not_known_and_decides_nothing(tmp_path):

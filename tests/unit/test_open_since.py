@@ -90,11 +90,11 @@ def test_an_accepted_fail_has_a_begin_and_a_pass_has_none():
 
 def test_table_and_page_show_it_or_say_that_it_is_not_known():
     key = (CHECK, SUBNET.lower())
-    known = a_report(a_finding(Verdict.FAIL), openings={key: Opening(TIME_THEN)})
+    report = a_report(a_finding(Verdict.FAIL), openings={key: Opening(TIME_THEN)})
     for form in (as_table, as_html):
-        text = " ".join(form(known, pages()).split())
+        text = " ".join(form(report, pages()).split())
         assert f"Failing since {TIME_THEN} or earlier." in text
-        unknown = " ".join(form(replace(known, openings={}), pages()).split())
+        unknown = " ".join(form(replace(report, openings={}), pages()).split())
         assert "Since when is not known: no earlier report shows it." in unknown
 
 

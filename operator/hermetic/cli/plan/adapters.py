@@ -39,7 +39,7 @@ def _staged(model: Path, spec: ModelDeploymentSpec, adapter: Adapter) -> StagedA
         return StagedAdapter(adapter.name, adapter.rank, problems=(message,))
     largest = max(other.rank for other in spec.adapters)
     problems = tuple(
-        f"adapter '{adapter.name}': expected {expected}, found {found}"
-        for expected, found in problems_of_adapter(configuration, largest)
+        f"adapter '{adapter.name}': expected {expected}, found {value}"
+        for expected, value in problems_of_adapter(configuration, largest)
     )
     return StagedAdapter(adapter.name, adapter.rank, rank_for(configuration), problems)

@@ -211,7 +211,7 @@ class Reader:
             "id": scope,
             "subscriptionId": subscription,
             "tenantId": refusals.TENANT,
-            "displayName": f"subscription {subscription[:8]}",
+            "displayName": "Contoso AI",
             "state": "Enabled",
         }
 

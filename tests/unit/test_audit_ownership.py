@@ -22,7 +22,7 @@ async def test_both_names_are_read_with_two_requests():
     estate, requests = sealed_estate(), list[ArmRequest]()
     subscription = estate.cluster.split("/")[2].lower()
     ownership = await evaluated(estate, "graph", ownership_of, requests)
-    assert ownership == Ownership(subscription, f"subscription {subscription[:8]}", TENANT, "Contoso")
+    assert ownership == Ownership(subscription, "Contoso AI", TENANT, "Contoso")
     assert [request.path.lower() for request in requests] == [f"/subscriptions/{subscription}", "/tenants"]
 
 

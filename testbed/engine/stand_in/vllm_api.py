@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 
@@ -27,7 +28,7 @@ def vllm_settings(argv: Sequence[str], table: Table) -> Settings:
         engine_version=table.version,
         argv=("vllm", *argv),
         model=model,
-        served_names=tuple(parsed.get("served-model-name") or [model]),
+        served_names=(*(parsed.get("served-model-name") or [model]), *_adapters(parsed)),
         host=parsed.get("host", ""),
         port=parsed.get("port", 8000),
         api_keys=tuple(key for key in keys if key),
@@ -50,6 +51,11 @@ def engine_settings(parsed: Parsed) -> EngineSettings:
         trust_remote_code=bool(parsed.get("trust-remote-code")),
         reads_weights=parsed.get("load-format") != "dummy",
     )
+
+
+def _adapters(parsed: Parsed) -> tuple[str, ...]:
+    """The adapters that `--lora-modules` names in its JSON form: clients ask for each by its name."""
+    return tuple(str(json.loads(text)["name"]) for text in parsed.get("lora-modules") or ())
 
 
 def _tls(parsed: Parsed) -> Tls | None:

@@ -8,7 +8,20 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bench import audit, burst, closed_gate, evaluation, restart, results, rolling_update, steady, weights, writes
+from bench import (
+    adapters,
+    audit,
+    autoscaling,
+    burst,
+    closed_gate,
+    evaluation,
+    restart,
+    results,
+    rolling_update,
+    steady,
+    weights,
+    writes,
+)
 from bench.machine import load_average
 from bench.report import write_page
 from testbed.errors import CannotRunError
@@ -23,6 +36,8 @@ FIGURES: dict[str, Callable[[], dict[str, Any]]] = {
     "restart": restart.measure,
     "restart-large": restart.measure_large,
     "rolling-update": rolling_update.measure,
+    "adapters": adapters.measure,
+    "autoscaling": autoscaling.measure,
     "closed-gate": closed_gate.measure,
     "weights": weights.measure,
 }

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bench import audit_page, closed_gate, evaluation, mutants_page, operator_page, results, weights_page, writes
+from bench import (
+    audit_page,
+    closed_gate,
+    evaluation,
+    mutants_page,
+    operator_page,
+    results,
+    serving_page,
+    weights_page,
+    writes,
+)
 from bench.tables import Row, middle, origin, table
 from bench.workload import CHILDREN
 from testbed.installation import REPOSITORY
@@ -316,6 +326,8 @@ SECTIONS = (
     operator_page.restart_section,
     operator_page.large_restart_section,
     _rolling_update,
+    serving_page.adapters_section,
+    serving_page.autoscaling_section,
     _closed_gate,
     audit_page.audit_section,
     audit_page.several_clusters_section,

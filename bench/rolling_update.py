@@ -45,6 +45,23 @@ def measure() -> dict[str, Any]:
 
 def _measured(node: RunningNode, estate: Estate, folder: Path) -> dict[str, Any]:
     kubectl, api = node.kubectl, Api(node.kubeconfig)
+    install_operator(node, estate, folder)
+    manifest = sample(estate)
+    kubectl.apply(manifest)
+    url = served(api)
+    ours = update_under_load(node, url, lambda: _set_length(kubectl, 4096), lambda: is_ready(api))
+    kept = update_under_load(node, url, lambda: _set_length(kubectl, 2048), lambda: is_ready(api), "--keep-alive")
+    kubectl("--namespace", NAMESPACE, "delete", "mdep", NAME, "--wait=true")
+    wait_for("the end of the pods", lambda: not _pods(kubectl), timeout=180)
+    # A volume without a ModelDeployment is one that the operator removes.
+    kubectl("--namespace", "hermetic-system", "scale", "deployment/hermetic-operator", "--replicas=0")
+    control = _control(node, kubectl, manifest)
+    return {"drained": ours, "drainedKeepAlive": kept, "control": control, "loadSeconds": LOAD_SECONDS}
+
+
+def install_operator(node: RunningNode, estate: Estate, folder: Path) -> None:
+    """The operator on the node, and a namespace for models that need no evidence of isolation."""
+    kubectl = node.kubectl
     kubectl("create", "namespace", NAMESPACE)
     kubectl(
         "apply",
@@ -53,17 +70,11 @@ def _measured(node: RunningNode, estate: Estate, folder: Path) -> dict[str, Any]
         str(overlay(estate, folder / "install", isolation={"minimumEnforcement": "Report"})),
     )
     kubectl("--namespace", "hermetic-system", "rollout", "status", "deployment/hermetic-operator", "--timeout=120s")
-    manifest = estate.sample("vllm-azure-files", resources=SMALL, drainSeconds=20, isolation={"enforcement": "Report"})
-    kubectl.apply(manifest)
-    url = _served(api)
-    ours = _rolled(node, url, lambda: _set_length(kubectl, 4096), lambda: _is_ready(api))
-    keep_alive = _rolled(node, url, lambda: _set_length(kubectl, 2048), lambda: _is_ready(api), "--keep-alive")
-    kubectl("--namespace", NAMESPACE, "delete", "mdep", NAME, "--wait=true")
-    wait_for("the end of the pods", lambda: not _pods(kubectl), timeout=180)
-    # A volume without a ModelDeployment is one that the operator removes.
-    kubectl("--namespace", "hermetic-system", "scale", "deployment/hermetic-operator", "--replicas=0")
-    control = _control(node, kubectl, manifest)
-    return {"drained": ours, "drainedKeepAlive": keep_alive, "control": control, "loadSeconds": LOAD_SECONDS}
+
+
+def sample(estate: Estate) -> dict[str, Any]:
+    """Two replicas of the sample on a share, small enough for this machine."""
+    return estate.sample("vllm-azure-files", resources=SMALL, drainSeconds=20, isolation={"enforcement": "Report"})
 
 
 def _control(node: RunningNode, kubectl: Kubectl, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -83,7 +94,7 @@ def _control(node: RunningNode, kubectl: Kubectl, manifest: dict[str, Any]) -> d
     def done() -> bool:
         return bool("successfully" in kubectl(*rollout))
 
-    return _rolled(node, url, roll, done)
+    return update_under_load(node, url, roll, done)
 
 
 def _without_drain(manifest: dict[str, Any]) -> dict[str, Any]:
@@ -98,16 +109,22 @@ def _without_drain(manifest: dict[str, Any]) -> dict[str, Any]:
     return manifest
 
 
-def _rolled(
-    node: RunningNode, url: str, roll: Callable[[], None], done: Callable[[], bool], *options: str
+def update_under_load(
+    node: RunningNode,
+    url: str,
+    roll: Callable[[], None],
+    done: Callable[[], bool],
+    *options: str,
+    model: str = SERVED,
+    seconds: int = LOAD_SECONDS,
 ) -> dict[str, Any]:
-    """Load from start to end of a rolling update, and what became of it."""
+    """Load for a model from start to end of a rolling update, and what became of it."""
     _until_it_answers(node, url)
     report: dict[str, Any] = {}
-    load = (sys.executable, str(REPOSITORY / "testbed" / "load.py"), url, "--model", SERVED, "--rate", str(RATE))
+    load = (sys.executable, str(REPOSITORY / "testbed" / "load.py"), url, "--model", model, "--rate", str(RATE))
 
     def send() -> None:
-        sent = node.from_client(*load, "--seconds", str(LOAD_SECONDS), *options, timeout=LOAD_SECONDS + 90)
+        sent = node.from_client(*load, "--seconds", str(seconds), *options, timeout=seconds + 90)
         report.update(json.loads(sent.stdout))
 
     sender = threading.Thread(target=send)
@@ -120,12 +137,14 @@ def _rolled(
     return report
 
 
-def _served(api: Api) -> str:
-    wait_for("Ready", lambda: _is_ready(api), timeout=180)
+def served(api: Api) -> str:
+    """The URL of the model, once it is ready."""
+    wait_for("Ready", lambda: is_ready(api), timeout=180)
     return str(_live(api)["status"]["endpoint"]["url"])
 
 
-def _is_ready(api: Api) -> bool:
+def is_ready(api: Api) -> bool:
+    """Whether the model is ready with its present spec."""
     live = _live(api)
     conditions = {c["type"]: c for c in live.get("status", {}).get("conditions", [])}
     ready, generation = conditions.get("Ready", {}), live["metadata"]["generation"]

@@ -22,7 +22,17 @@ from hermetic.api.configuration import Configuration
 from hermetic.api.kubernetes_yaml import dump
 from hermetic.api.schema import structural_schema
 from hermetic.cli.allowed import NAME as ALLOWED
-from hermetic.cli.installation import ACCOUNT, EVENTS, EVENTS_OF_THE_CLUSTER, LABELS, MODELS, NAMESPACE, PROBES, written
+from hermetic.cli.installation import (
+    ACCOUNT,
+    EVENTS,
+    EVENTS_OF_THE_CLUSTER,
+    LABELS,
+    MODELS,
+    NAMESPACE,
+    PROBES,
+    ROUTES,
+    written,
+)
 from shipping.chart_allowed import LISTS, config_map_template
 from shipping.revision import DESCRIPTION, HOME, LICENCE, REPOSITORY, SOURCE, VENDOR, Revision
 from shipping.values import RUNBOOKS, chart_values, table, values_schema
@@ -170,6 +180,7 @@ def _files() -> dict[str, str]:
         "values.schema.json": json.dumps(values_schema(_configuration_schema()), indent=1) + "\n",
         "templates/crds.yaml": _crds(),
         "templates/rbac.yaml": _template(map(_rbac, (role for role in written("rbac") if not _made_before(role)))),
+        "templates/gateways.yaml": _gateways(),
         "templates/policies.yaml": _template(map(_policy, written("policies"))),
         "templates/operator.yaml": _template([CONFIG_MAP, *map(_operator, written("operator"))]),
         "templates/networkpolicy.yaml": _network_policy(),
@@ -223,10 +234,11 @@ def _escaped(text: str) -> str:
 
 
 def _rbac(manifest: Manifest) -> str:
-    """The binding of the role for models: in the cluster, or in each watched namespace as `hermetic rbac` has it."""
+    """The binding of a role for models: in the cluster, or in each watched namespace as `hermetic rbac` has it."""
+    if (manifest["kind"], manifest["metadata"]["name"]) == ("ClusterRoleBinding", ROUTES):
+        return _bound(manifest) + "{{- end }}\n{{- end }}\n"
     if (manifest["kind"], manifest["metadata"]["name"]) != ("ClusterRoleBinding", MODELS):
         return _document(manifest)
-    binding = _document(_role_binding("NAMESPACE", MODELS, "ClusterRole")).replace("NAMESPACE", "{{ . }}")
     events = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
@@ -235,15 +247,24 @@ def _rbac(manifest: Manifest) -> str:
     }
     bound = _document(_role_binding(EVENTS_OF_THE_CLUSTER, EVENTS, "Role"))
     return (
-        "{{- if not .Values.config.watchNamespaces }}\n"
-        + _document(manifest)
-        + "{{- else }}\n{{- range .Values.config.watchNamespaces }}\n---\n"
-        + binding.replace(".Release", "$.Release")
+        _bound(manifest)
         + f'{{{{- end }}}}\n{{{{- if not (has "{EVENTS_OF_THE_CLUSTER}" .Values.config.watchNamespaces) }}}}\n---\n'
         + _document(events)
         + "---\n"
         + bound
         + "{{- end }}\n{{- end }}\n"
+    )
+
+
+def _bound(manifest: Manifest) -> str:
+    """In the cluster, or else in each watched namespace; the end of the condition is the caller's."""
+    name = manifest["metadata"]["name"]
+    binding = _document(_role_binding("NAMESPACE", name, "ClusterRole")).replace("NAMESPACE", "{{ . }}")
+    return (
+        "{{- if not .Values.config.watchNamespaces }}\n"
+        + _document(manifest)
+        + "{{- else }}\n{{- range .Values.config.watchNamespaces }}\n---\n"
+        + binding.replace(".Release", "$.Release")
     )
 
 
@@ -278,6 +299,12 @@ def _policy(manifest: Manifest) -> str:
         return _document(manifest)
     missing = '{{ ternary "Deny" "Allow" .Values.allowed.install }}'
     return _document(manifest).replace("parameterNotFoundAction: Allow", f"parameterNotFoundAction: {missing}")
+
+
+def _gateways() -> str:
+    """The right to write routes, where the configuration allows gateways."""
+    documents = "---\n".join(map(_rbac, written("gateways")))
+    return f"# {NOTE}{{{{- if .Values.config.gateways }}}}\n{documents}{{{{- end }}}}\n"
 
 
 def _allowed() -> str:

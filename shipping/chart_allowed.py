@@ -38,6 +38,12 @@ LISTS = f"""\
 {{{{- end }}}}
 {{{{- end }}}}
 {{{{- end }}}}
+{{{{- $gateways := list }}}}
+{{{{- range $gateway := .Values.config.gateways }}}}
+{{{{- range $gateway.namespaces }}}}
+{{{{- $gateways = append $gateways (printf "%s %s/%s" . $gateway.namespace $gateway.name) }}}}
+{{{{- end }}}}
+{{{{- end }}}}
 {{{{- $metadata := .Values.config.modelMetadata | default dict }}}}
 {{{{- $labels := $metadata.propagatedLabels | default list }}}}
 {{{{- $labels = concat $labels (keys ($metadata.labels | default dict)) | sortAlpha }}}}
@@ -45,7 +51,7 @@ LISTS = f"""\
 {{{{- $annotations = concat $annotations (keys ($metadata.annotations | default dict)) | sortAlpha }}}}
 {{{{- $namespaces := .Values.config.watchNamespaces | default (list "{EVERY}") }}}}
 """
-NAMES = ("namespaces", "registries", "shares", "labels", "annotations")
+NAMES = ("namespaces", "registries", "shares", "gateways", "labels", "annotations")
 NAMESPACE = "{{ .Release.Namespace }}"
 
 

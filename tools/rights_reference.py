@@ -10,18 +10,39 @@ from functools import cache
 from importlib import resources
 
 from hermetic.api.configuration import Configuration
-from hermetic.cli.installation import EVENTS_OF_THE_CLUSTER, MODELS, NAMESPACE, Installation, Manifest, rights, written
+from hermetic.cli.installation import (
+    EVENTS_OF_THE_CLUSTER,
+    MODELS,
+    NAMESPACE,
+    ROUTES,
+    Installation,
+    Manifest,
+    rights,
+    written,
+)
 
 # The operations of admission that a verb leads to. Server-side apply creates by PATCH, for which "create" is asked too.
 OPERATIONS = {"create": {"CREATE"}, "patch": {"UPDATE"}, "update": {"UPDATE"}, "delete": {"DELETE"}}
 EXAMPLE = "WATCHED"
+# With everything that adds a right.
+CONFIGURATION = {
+    "watchNamespaces": [EXAMPLE.lower()],
+    "gateways": [
+        {
+            "name": "models",
+            "namespace": "gateways",
+            "namespaces": ["*"],
+            "dataPlane": {"namespace": "gateways", "podLabels": {"app": "gateway"}},
+        }
+    ],
+}
 
 _INTRODUCTION = """\
 # The rights of the operator
 
-Every right of the operator's ServiceAccount, from `manifests/rbac` and what `hermetic rbac` prints: why it has it,
-which admission policies narrow it, and what a holder of its token can still do with it. [security.md](security.md)
-says the same of the account as a whole, and of tenants.
+Every right of the operator's ServiceAccount, from `manifests/rbac`, `manifests/gateways` and what `hermetic rbac`
+prints: why it has it, which admission policies narrow it, and what a holder of its token can still do with it.
+[security.md](security.md) says the same of the account as a whole, and of tenants.
 
 "Watched namespaces" are those of `watchNamespaces`, where `hermetic rbac --config config.yaml` grants the right by
 RoleBinding. Where it is empty, and with `manifests/default`, they are all namespaces: a stolen token then writes
@@ -67,7 +88,7 @@ UNEXPLAINED = Explanation("**Not explained: add it to tools/rights.toml.**", "**
 
 def granted() -> list[Right]:
     """Every right that the account has in either mode, in the order of the manifests."""
-    manifests = rights(Installation(Configuration(watch_namespaces=[EXAMPLE.lower()]), limited=False))
+    manifests = rights(Installation(Configuration.model_validate(CONFIGURATION), limited=False))
     bound = {
         manifest["roleRef"]["name"]
         for manifest in manifests
@@ -147,6 +168,7 @@ def _row(right: Right) -> tuple[str, ...]:
 def _where(right: Right) -> str:
     scopes = {
         MODELS: "watched namespaces",
+        ROUTES: "watched namespaces, where `gateways` of the configuration has a line",
         "hermetic-operator-events": f"`{EVENTS_OF_THE_CLUSTER}`",
         "hermetic-operator-lease": f"`{NAMESPACE}`",
         "hermetic-operator-coredns": "`kube-system`",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hermetic.api.gateway_reasons import GatewayReason
 from hermetic.api.reasons import ACCELERATOR_FINDINGS, Reason
 from hermetic.cli.explanations import error_pages
 
@@ -22,7 +23,7 @@ class Symptom:
     title: str
     text: str
     commands: tuple[str, ...]
-    reasons: tuple[Reason, ...]
+    reasons: tuple[Reason | GatewayReason, ...]
 
 
 SYMPTOMS = (
@@ -189,6 +190,16 @@ SYMPTOMS = (
             "kubectl describe services -n inference -l hermetic.dev/modeldeployment=llama-3-1-8b",
         ),
         (Reason.LOAD_BALANCER_PENDING, Reason.ENDPOINT_NOT_CREATED, Reason.PUBLIC_ADDRESS, Reason.ENDPOINT_EXPOSED),
+    ),
+    Symptom(
+        "Clients get no response through a gateway",
+        "The model has `endpoint.gateway`, and RouteServed or EndpointPrivate is not True. The message names the\n"
+        "Gateway, and quotes its controller.",
+        (
+            "kubectl describe httproutes -n inference llama-3-1-8b",
+            "kubectl describe gateways -n gateways models",
+        ),
+        tuple(reason for reason in GatewayReason if reason is not GatewayReason.ROUTE_ACCEPTED),
     ),
     Symptom(
         "A model that served is not Ready, or not as it should be",

@@ -64,8 +64,9 @@ LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 ENDPOINT_SLICE = Kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
 INGRESS = Kind("networking.k8s.io", "v1", "Ingress", "ingresses")
 GATEWAY = Kind("gateway.networking.k8s.io", "v1", "Gateway", "gateways")
+HTTP_ROUTE = Kind("gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes")
 ROUTES = (
-    Kind("gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes"),
+    HTTP_ROUTE,
     Kind("gateway.networking.k8s.io", "v1", "GRPCRoute", "grpcroutes"),
     *(Kind("gateway.networking.k8s.io", version, "TLSRoute", "tlsroutes") for version in ("v1alpha2", "v1")),
     *(Kind("gateway.networking.k8s.io", version, "TCPRoute", "tcproutes") for version in ("v1alpha2", "v1")),

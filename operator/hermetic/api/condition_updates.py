@@ -8,12 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from hermetic.api.conditions import LONGEST_MESSAGE, ConditionType
+from hermetic.api.gateway_reasons import GATEWAY_REASONS, GatewayReason
 from hermetic.api.reasons import REASONS, Reason
 from hermetic.api.text import cut, one_line
 from hermetic.api.times import timestamp
 from hermetic.api.weights_reasons import WEIGHTS_REASONS, WeightsReason
 
-CONDITION_REASONS: Mapping[str, Reason | WeightsReason] = {**REASONS, **WEIGHTS_REASONS}
+ConditionReason = Reason | WeightsReason | GatewayReason
+CONDITION_REASONS: Mapping[str, ConditionReason] = {**REASONS, **WEIGHTS_REASONS, **GATEWAY_REASONS}
 """Every reason that a condition may have, by its word."""
 
 
@@ -23,7 +25,7 @@ class ConditionUpdate:
 
     type: ConditionType
     status: str
-    reason: Reason | WeightsReason
+    reason: ConditionReason
     message: str
 
 
@@ -55,6 +57,6 @@ def dated(update: ConditionUpdate, generation: int, status: Mapping[str, Any], n
     }
 
 
-def pointing_to_ready(reason: Reason | WeightsReason) -> str:
+def pointing_to_ready(reason: ConditionReason) -> str:
     """The message of Stalled or Reconciling: the cause; the details are in the message of Ready alone."""
     return f"{reason.meaning} See the condition Ready."

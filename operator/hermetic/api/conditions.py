@@ -36,6 +36,7 @@ class ConditionType(StrEnum):
     ACCELERATORS_HEALTHY = "AcceleratorsHealthy", "The GPUs of the pods passed the checks before their engines started."
     ISOLATION_VERIFIED = "IsolationVerified", "Fresh evidence shows that the node subnets have no egress path."
     ENDPOINT_PRIVATE = "EndpointPrivate", "The address that clients use is private."
+    ROUTE_SERVED = "RouteServed", "The gateway serves the route to the model. Present only with `endpoint.gateway`."
     AVAILABLE = "Available", "All requested replicas serve."
     AUTOSCALER_ACTIVE = (
         "AutoscalerActive",

@@ -25,6 +25,7 @@ from hermetic.api.field_types import (
     SourceRange,
     matches,
 )
+from hermetic.api.gateway import AllowedGateway, GatewayRoute
 from hermetic.api.integrity import INTEGRITY_POLICIES, IntegrityPolicy
 from hermetic.api.ip_ranges import is_address, is_in, parse_address
 from hermetic.api.log_settings import LogSettings
@@ -307,6 +308,12 @@ class Configuration(ApiModel):
     addresses: Annotated[list[AllowedAddresses], Field(max_length=256)] = []
     """Addresses that `endpoint.internalLoadBalancer.address` may ask for, by namespace. With one line, nothing is
     allowed that is not listed. Default: none, and every namespace may ask for every private address that is free."""
+    gateways: Annotated[list[AllowedGateway], Field(max_length=64)] = []
+    """Gateways of the Gateway API that `endpoint.gateway` may name, by namespace, and the pods through which their
+    requests come. Nothing is allowed that is not listed. Default: none.
+
+    gateways: [{name: models, namespace: gateways, namespaces: [team-a], dataPlane: {namespace: envoy-gateway-system,
+    podLabels: {gateway.envoyproxy.io/owning-gateway-name: models}}}]"""
     tolerations: Annotated[list[AllowedToleration], Field(max_length=256)] = []
     """Taints that `accelerator.tolerations` may accept, by namespace: what keeps a model off the GPU nodes of other
     teams. With one line, nothing is allowed that is not listed, the default `sku=gpu` included. Default: none, and
@@ -397,6 +404,10 @@ class Configuration(ApiModel):
         """The user of the pods of an engine in the namespace; None for the engine's own."""
         named = (user for user in self.pod_users if covers(user.namespaces, namespace) and engine in user.engines)
         return next(named, None)
+
+    def gateways_for(self, route: GatewayRoute, namespace: str) -> tuple[AllowedGateway, ...]:
+        """The lines that allow a deployment of the namespace the Gateway of its route."""
+        return tuple(allowed for allowed in self.gateways if allowed.takes(route, namespace))
 
     def allows_address(self, address: str, namespace: str) -> bool:
         """Whether a deployment of the namespace may ask for this address."""

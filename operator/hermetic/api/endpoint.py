@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from hermetic.api.field_types import Labels, ObjectName, PrivateAddress, SourceRange, list_of, matches
+from hermetic.api.gateway import GatewayRoute
 from hermetic.api.rules import ApiModel, Rule
 
 
@@ -26,8 +27,9 @@ class InternalLoadBalancer(ApiModel):
     """Subnet (of the cluster's virtual network) that the address comes from. Default: the node subnet.
     Nothing shows whether the load balancer has followed a change yet: name an `address` of the subnet to be sure."""
     address: PrivateAddress | None = None
-    """The private IPv4 address to take, for example '10.13.76.40'. Default: any free one of the subnet. The oldest of
-    several deployments that ask for the same address gets it."""
+    """The private IPv4 address to take, for example '10.13.76.40'. Default: any free one of the subnet. Several
+    deployments may share it with different `servicePort`s and without `allowedSourceRanges`; otherwise the oldest that
+    asks for it gets it."""
     allowed_source_ranges: Annotated[list[SourceRange], Field(max_length=64), list_of("set")] = []
     """Client networks that may connect, as CIDR, at most 64. Default: every private range (RFC 1918 and
     100.64.0.0/10)."""
@@ -85,6 +87,22 @@ class ApiKey(ApiModel):
 class Endpoint(ApiModel):
     """The private endpoint of the model."""
 
+    RULES = (
+        Rule(
+            cel="!(has(self.internalLoadBalancer) && has(self.gateway))",
+            message="must set at most one of `internalLoadBalancer` and `gateway`",
+            holds=lambda endpoint: endpoint.internal_load_balancer is None or endpoint.gateway is None,
+            field=".gateway",
+        ),
+        Rule(
+            cel="!(has(self.tls) && has(self.gateway))",
+            message="must not be set with `gateway`: the gateway ends TLS at its listener and speaks HTTP to the pods; "
+            "set the certificate at the listener",
+            holds=lambda endpoint: endpoint.tls is None or endpoint.gateway is None,
+            field=".tls",
+        ),
+    )
+
     port: Annotated[int, Field(ge=1024, le=65535)] = 8000
     """TCP port of the pod, 1024 to 65535: it binds none below, for it runs without privileges. Default: 8000."""
     service_port: Annotated[int, Field(ge=1, le=65535)] | None = None
@@ -92,8 +110,13 @@ class Endpoint(ApiModel):
     internal_load_balancer: InternalLoadBalancer | None = None
     """Put an internal load balancer in front; '{}' takes every default. Default: none, and the model is reachable
     inside the cluster only."""
+    gateway: GatewayRoute | None = None
+    """Put a Gateway of the Gateway API in front, which many models share; in place of `internalLoadBalancer`. Default:
+    none.
+
+    gateway: {name: models, namespace: gateways}"""
     allowed_clients: Annotated[list[ClientSelector], Field(max_length=32), list_of("atomic")] = []
-    """Pods of this cluster that may connect. Default: none but the load balancer's clients."""
+    """Pods of this cluster that may connect. Default: none but the load balancer's clients, or the gateway's pods."""
     tls: Tls | None = None
     """Serve HTTPS. Default: HTTP."""
     api_key: ApiKey | None = None

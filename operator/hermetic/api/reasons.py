@@ -161,8 +161,9 @@ class Reason(ExplainedWord):
     )
     ENDPOINT_CONFLICT = (
         "EndpointConflict",
-        "Another ModelDeployment uses the load balancer address, or was accepted with it first.",
-        "Choose another address, or leave `address` out.",
+        "Another ModelDeployment uses the load balancer address with this port, or was accepted with it first.",
+        "Choose another address, or leave `address` out. Or share it: another `servicePort`, and no "
+        "`allowedSourceRanges` in either.",
         True,
     )
     ADDRESS_NOT_ALLOWED = (

@@ -25,6 +25,11 @@ def allowed(configuration: Configuration) -> dict[str, Any]:
             *(f"{EVERY} {image}" for image in configuration.integrity.verifiers),
         ],
         "shares": [line for share in configuration.shares for line in _share(share)],
+        "gateways": [
+            f"{namespace} {gateway.namespace}/{gateway.name}"
+            for gateway in configuration.gateways
+            for namespace in gateway.namespaces
+        ],
         "labels": sorted(configuration.model_metadata.label_keys),
         "annotations": sorted(configuration.model_metadata.annotation_keys),
     }

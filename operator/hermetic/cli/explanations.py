@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.engine import RESERVED_FLAGS
+from hermetic.api.gateway_reasons import GatewayReason
 from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import ENVIRONMENT, RESERVED_ENDINGS
 from hermetic.api.weights_reasons import WeightsReason
@@ -83,7 +84,7 @@ def error_pages() -> Iterator[Page]:
 
 def reason_pages() -> Iterator[Page]:
     """Every reason of a condition or an event."""
-    for reason in Reason:
+    for reason in (*Reason, *GatewayReason):
         needed = "yes: nothing else helps" if reason.needs_human else "no: the operator tries again by itself"
         yield Page(reason.value, Sort.REASON, reason.meaning, reason.remedy, {"Needs a person": needed})
 

@@ -25,7 +25,7 @@ Manifest = dict[str, Any]
 PACKAGE = Path(hermetic.__file__).parent
 NAMESPACE, ACCOUNT, PROBES = "hermetic-system", "hermetic-operator", "hermetic-probe"
 LABELS = {"app.kubernetes.io/name": "hermetic", "app.kubernetes.io/part-of": "hermetic"}
-MODELS, EVENTS = "hermetic-operator-models", "hermetic-operator-events"
+MODELS, EVENTS, ROUTES = "hermetic-operator-models", "hermetic-operator-events", "hermetic-operator-routes"
 # Where the API server requires Events about cluster-scoped objects, such as the EgressAudit.
 EVENTS_OF_THE_CLUSTER = "default"
 
@@ -54,7 +54,8 @@ class Installation:
 
 def rights(installation: Installation) -> list[Manifest]:
     """Namespaces, ServiceAccount, roles, bindings and admission policies, in the order in which to apply them."""
-    granted = [_named(manifest, installation) for manifest in written("rbac")]
+    gateways = written("gateways") if installation.configuration.gateways else ()
+    granted = [_named(manifest, installation) for manifest in (*written("rbac"), *gateways)]
     policies = [_named(manifest, installation) for manifest in written("policies")]
     if installation.limited:
         policies = [allowed(installation.configuration), *map(_without_exception, policies)]
@@ -111,16 +112,17 @@ def _in_every_text(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _bound(manifests: list[Manifest], installation: Installation) -> Iterator[Manifest]:
-    """With watched namespaces, binds the role for models in each of them instead of in the cluster."""
+    """With watched namespaces, binds the roles for models in each of them instead of in the cluster."""
     namespaces = installation.configuration.watch_namespaces
     for manifest in manifests:
-        if not namespaces or (manifest["kind"], manifest["metadata"]["name"]) != ("ClusterRoleBinding", MODELS):
+        name = manifest["metadata"]["name"]
+        if not namespaces or manifest["kind"] != "ClusterRoleBinding" or name not in (MODELS, ROUTES):
             yield manifest
             continue
         subjects = manifest["subjects"]
         for namespace in namespaces:
-            yield _role_binding(namespace, MODELS, "ClusterRole", subjects)
-        if EVENTS_OF_THE_CLUSTER not in namespaces:
+            yield _role_binding(namespace, name, "ClusterRole", subjects)
+        if name == MODELS and EVENTS_OF_THE_CLUSTER not in namespaces:
             yield _role_of_events()
             yield _role_binding(EVENTS_OF_THE_CLUSTER, EVENTS, "Role", subjects)
 

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from hermetic.api.configuration import Configuration
 from hermetic.api.field_types import DnsLabel, LabelValue
+from hermetic.api.gateway_reasons import GatewayReason
 from hermetic.api.modeldeployment import NAME_RULE, ModelDeployment, ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.rules import ApiModel
@@ -21,6 +22,7 @@ from hermetic.cli.repository import KINDS
 from hermetic.errors import OperatorRefuses
 from hermetic.kinds import EGRESS_AUDIT, GROUP, MODEL_DEPLOYMENT
 from hermetic.objects.names import Owner
+from hermetic.plan.allowed_gateways import gateway_is_allowed, route_is_allowed
 from hermetic.plan.allowed_scheduling import scheduling_is_allowed
 from hermetic.plan.allowed_sources import registry_is_allowed, share_is_allowed
 from hermetic.plan.engine_settings import engine_settings_are_allowed
@@ -60,11 +62,13 @@ GATES_OF_THE_PLATFORM: tuple[Gate, ...] = (
     scheduling_is_allowed,
     propagated_annotations_are_short,
     address_is_allowed,
+    gateway_is_allowed,
+    route_is_allowed,
 )
 
 
 # The field to point at for a gate's message, which names fields in its text.
-_FIELD_OF = {
+_FIELD_OF: dict[Reason | GatewayReason, str] = {
     Reason.ENGINE_SETTING_NOT_ALLOWED: "spec.engine",
     Reason.MEMORY_TOO_SMALL: "spec.resources.memory",
     Reason.REGISTRY_NOT_ALLOWED: "spec.engine",

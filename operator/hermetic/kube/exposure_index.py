@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from hermetic.api.configuration import Configuration
-from hermetic.kinds import BY_API_VERSION, BY_KIND, ENDPOINT_SLICE, GATEWAY, ROUTES, SERVICE, Kind
+from hermetic.api.gateway import DataPlane
+from hermetic.kinds import BY_API_VERSION, BY_KIND, ENDPOINT_SLICE, GATEWAY, HTTP_ROUTE, ROUTES, SERVICE, Kind
 from hermetic.kube.owners import Key
 from hermetic.objects.names import MODEL_LABEL, Owner
 from hermetic.plan.exposure.exposing_objects import ExposingObject, Name, address_of, exposing_object
@@ -24,8 +25,12 @@ DEEPEST = 4
 class ExposureIndex:
     """Services, EndpointSlices, Ingresses, Gateways and routes by the models they lead to. Not thread-safe; no I/O."""
 
-    def __init__(self, policy: Configuration) -> None:
+    def __init__(
+        self, policy: Configuration, users_of: Callable[[Name], frozenset[Key]] = lambda _: frozenset()
+    ) -> None:
+        """`users_of`: the models that ask for a Gateway."""
         self._policy = policy
+        self._users_of = users_of
         self._known: dict[Kind, dict[Name, tuple[str, int, ExposingObject]]] = defaultdict(dict)
         self._services: dict[str, dict[str, ExposingObject]] = defaultdict(dict)
         self._selecting: dict[tuple[str, tuple[str, str] | None], set[str]] = defaultdict(set)
@@ -110,8 +115,13 @@ class ExposureIndex:
 
     # ------------------------------------------------------------------ queries
 
-    def into(self, owner: Owner, templates: Iterable[Mapping[str, str]] = ()) -> tuple[Exposure, ...]:
-        """Everything that leads to a model's pods and is not known to be private; sorted."""
+    def into(
+        self, owner: Owner, templates: Iterable[Mapping[str, str]] = (), gateway: Name | None = None
+    ) -> tuple[Exposure, ...]:
+        """Everything that leads to a model's pods and is not known to be private; sorted.
+
+        Its own route by the `gateway` that it asks for is left out: what is known of that Gateway is told by itself.
+        """
         services = self._services_of(owner, tuple(templates))
         exposures = {
             self._exposure_of(service) for service in services.values() if service.opens and not _is_own(service, owner)
@@ -120,10 +130,19 @@ class ExposureIndex:
         exposing = {where for name in services for where in self._leading_to.get(name, ())}
         for kind, name in sorted(exposing | self._vague.get(owner.namespace, set()), key=str):
             exposer = self._known[kind][name][2]
-            why = self._why_open(exposer)
+            why = "" if _is_own_route(exposer, owner, gateway) else self._why_open(exposer)
             if kind not in (SERVICE, ENDPOINT_SLICE) and why:
                 exposures.add(self._exposure_of(exposer, why))
         return tuple(sorted(exposures))
+
+    def exposed_by(self, gateway: Name) -> str:
+        """A Service in front of the pods of an allowed Gateway that is not private, and why; "" for none."""
+        planes = [allowed.data_plane for allowed in self._policy.gateways if allowed.key == gateway]
+        for plane in planes:
+            for name, service in sorted(self._services.get(plane.namespace, {}).items()):
+                if service.opens and _leads_to(service, plane):
+                    return f"has the Service '{plane.namespace}/{name}' in front of its pods, which {service.opens}"
+        return ""
 
     def _services_of(self, owner: Owner, templates: tuple[Mapping[str, str], ...]) -> dict[Name, ExposingObject]:
         """Every Service that leads to the model's pods: by its selector, by an EndpointSlice or by an ExternalName."""
@@ -202,7 +221,11 @@ class ExposureIndex:
             return frozenset()
         if kind is ENDPOINT_SLICE:
             return frozenset(self._pods_of) if exposer.everything else self._holding(exposer)
-        return frozenset(self._behind(exposer, DEEPEST))
+        behind = frozenset(self._behind(exposer, DEEPEST))
+        if kind is not SERVICE:
+            return behind
+        planes = (allowed for allowed in self._policy.gateways if _leads_to(exposer, allowed.data_plane))
+        return behind.union(*(self._users_of(allowed.key) for allowed in planes))
 
     def _behind(self, exposer: ExposingObject, depth: int) -> Iterator[Key]:
         """The models whose pods an object leads to."""
@@ -308,6 +331,27 @@ def _indexed_term(service: ExposingObject) -> tuple[str, str] | None:
 
 def _selects(exposer: ExposingObject, labels: Mapping[str, str]) -> bool:
     return exposer.selector is not None and all(labels.get(name) == value for name, value in exposer.selector)
+
+
+def _leads_to(service: ExposingObject, plane: DataPlane) -> bool:
+    """Whether a Service may select pods of a data plane, of which not all labels are known."""
+    if service.namespace != plane.namespace:
+        return False
+    terms = [term for term in service.selector or () if term[0] in plane.pod_labels]
+    return service.everything or (bool(terms) and all(plane.pod_labels[name] == value for name, value in terms))
+
+
+def _is_own_route(exposer: ExposingObject, owner: Owner, gateway: Name | None) -> bool:
+    """Whether it is the HTTPRoute of the model, or of its group, that leads by its Gateway to Services alone."""
+    return (
+        exposer.kind == HTTP_ROUTE.kind
+        and exposer.namespace == owner.namespace
+        and owner.uid in exposer.owner.split()
+        and gateway is not None
+        and exposer.gateways == frozenset({gateway})
+        and all(namespace == owner.namespace for namespace, _ in exposer.services)
+        and not (exposer.opens or exposer.everything)
+    )
 
 
 def _is_own(exposer: ExposingObject, owner: Owner) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hermetic.kinds import BY_KIND, MODEL_DEPLOYMENT, PERSISTENT_VOLUME, POD, UNLABELLED_POD, Kind
+from hermetic.kinds import BY_KIND, HTTP_ROUTE, MODEL_DEPLOYMENT, PERSISTENT_VOLUME, POD, UNLABELLED_POD, Kind
 from hermetic.objects.children import CHILDREN
+from hermetic.objects.http_route import MOST_MEMBERS, is_of_group, members_of
 from hermetic.objects.names import MANAGED_BY, MODEL_LABEL, NAMESPACE_LABEL
 from hermetic.objects.pod import ENGINE
 
@@ -45,7 +46,13 @@ def kind_of(manifest: Manifest) -> Kind:
 
 
 def owners_of(kind: Kind, manifest: Manifest) -> tuple[Key, ...]:
-    """The models that own it: for a pod, the one of its service account and the one that its label names."""
+    """The models that own it: for a pod, the one of its service account and the one that its label names.
+
+    The route of a group is owned by all members.
+    """
+    metadata = manifest["metadata"]
+    if kind is HTTP_ROUTE and is_of_group(metadata["name"]):
+        return tuple((metadata["namespace"], name) for name, _ in members_of(manifest)[:MOST_MEMBERS])
     labelled = _owner(kind, manifest)
     born = _born_of(manifest) if kind in PODS else None
     return tuple(dict.fromkeys(key for key in (born, labelled) if key is not None))

@@ -12,7 +12,7 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditStatus
 from hermetic.api.text import cut_middle, one_line
 from hermetic.kube.metadata import lean_metadata
-from hermetic.kube.size_limits import LABELS
+from hermetic.kube.size_limits import LABELS, lean_conditions
 from hermetic.plan.node_faults import gpu_faults
 from hermetic.plan.snapshot import IsolationEvidence, NodeFacts, Warned
 from hermetic.plan.tampering.container_digests import CONTAINERS, contents
@@ -27,6 +27,8 @@ LONGEST_IMAGE = 512
 READ_OF_A_CONTAINER = ("name", "image", "ready", "started", "restartCount")
 READ_STATES = frozenset({"waiting", "running", "terminated"})
 READ_CONDITIONS = frozenset({"PodScheduled", "Ready"})
+READ_OF_A_LISTENER = ("name", "hostname", "port", "protocol", "allowedRoutes")
+MOST_LISTENERS = 64  # of the CRD
 GPU_RESOURCES = ("nvidia.com/", "amd.com/")
 
 
@@ -101,6 +103,25 @@ def _contents(spec: Mapping[str, Any]) -> dict[str, Any]:
     first = {kind: spec[kind][:MOST_CONTAINERS] for kind in CONTAINERS if spec.get(kind)}
     node_name = {"nodeName": str(spec["nodeName"])} if spec.get("nodeName") else {}
     return {**contents({**spec, **first}), **node_name}
+
+
+def listed_gateway(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Identity, listeners, addresses and conditions of a Gateway."""
+    metadata, spec, status = manifest["metadata"], manifest.get("spec") or {}, manifest.get("status") or {}
+    fields = ("name", "namespace", "uid", "resourceVersion")
+    listeners = [
+        {name: listener[name] for name in READ_OF_A_LISTENER if name in listener}
+        for listener in (spec.get("listeners") or ())[:MOST_LISTENERS]
+    ]
+    return {
+        "kind": manifest["kind"],
+        "metadata": {name: metadata[name] for name in fields if name in metadata},
+        "spec": {"listeners": listeners, "addresses": spec.get("addresses") or []},
+        "status": {
+            "addresses": status.get("addresses") or [],
+            "conditions": lean_conditions(status.get("conditions") or ()),
+        },
+    }
 
 
 def node(manifest: Mapping[str, Any]) -> NodeFacts:

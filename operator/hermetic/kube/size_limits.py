@@ -14,6 +14,7 @@ from typing import Any
 from hermetic.api.model_metadata import ModelMetadata
 from hermetic.kinds import (
     HORIZONTAL_POD_AUTOSCALER,
+    HTTP_ROUTE,
     MODEL_DEPLOYMENT,
     NETWORK_POLICY,
     PERSISTENT_VOLUME,
@@ -24,6 +25,7 @@ from hermetic.kinds import (
 from hermetic.kube.metadata import lean_metadata
 from hermetic.objects.children import CHILD_KINDS
 from hermetic.objects.groups import HEAD, group_index
+from hermetic.objects.http_route import ROUTE_GROUP_LABEL, is_of_group
 from hermetic.objects.names import GROUP_LABEL, MANAGED_BY, MEMORY_ANNOTATION
 from hermetic.objects.workloads.registry import WORKLOAD_KINDS
 
@@ -40,11 +42,12 @@ KEPT = (
 LABELS = frozenset({
     "app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component", MANAGED_BY[0],
     "hermetic.dev/modeldeployment", "hermetic.dev/namespace", "hermetic.dev/owner-uid", "hermetic.dev/pod-template",
-    GROUP_LABEL, *HEAD,
+    GROUP_LABEL, ROUTE_GROUP_LABEL, *HEAD,
 })  # fmt: skip
 ANNOTATIONS = frozenset({"hermetic.dev/intent", "hermetic.dev/pod-template", MEMORY_ANNOTATION})
 READ_OF_A_CONDITION = ("type", "status", "reason", "message")
 MOST_CONDITIONS = 8
+MOST_PARENTS = 32  # of the CRD
 OF_OTHERS = ("secrets", "imagePullSecrets")
 """Lists of a ServiceAccount that are never rendered: one item is kept, to show that the list is not empty."""
 
@@ -57,6 +60,8 @@ def cut(kind: Kind, manifest: Manifest, owner: tuple[str, str] | None, platform:
     reduced["metadata"] = _metadata(kind, manifest["metadata"], platform)
     if kind is HORIZONTAL_POD_AUTOSCALER and manifest.get("status"):
         reduced["status"] = _autoscaler_status(manifest["status"])
+    if kind is HTTP_ROUTE and manifest.get("status"):
+        reduced["status"] = _route_status(manifest["status"])
     if kind is PERSISTENT_VOLUME_CLAIM and len(json.dumps(reduced)) > LARGEST_CLAIM:
         return head(kind, manifest)
     return reduced
@@ -64,13 +69,26 @@ def cut(kind: Kind, manifest: Manifest, owner: tuple[str, str] | None, platform:
 
 def _autoscaler_status(status: Manifest) -> dict[str, Any]:
     """The conditions without their times: the controller writes the metric's present value every 15 seconds."""
-    conditions = status.get("conditions") or ()
+    return {"conditions": lean_conditions(status.get("conditions") or ())}
+
+
+def _route_status(status: Manifest) -> dict[str, Any]:
+    """What each controller reports of the route."""
+    parents = (status.get("parents") or ())[:MOST_PARENTS]
     return {
-        "conditions": [
-            {field: str(condition.get(field) or "")[:LONGEST_ANNOTATION] for field in READ_OF_A_CONDITION}
-            for condition in conditions[:MOST_CONDITIONS]
+        "parents": [
+            {"parentRef": parent.get("parentRef") or {}, "conditions": lean_conditions(parent.get("conditions") or ())}
+            for parent in parents
         ]
     }
+
+
+def lean_conditions(conditions: Sequence[Manifest]) -> list[dict[str, str]]:
+    """Type, status, reason and message of the first conditions, cut: their times change without a change of state."""
+    return [
+        {field: str(condition.get(field) or "")[:LONGEST_ANNOTATION] for field in READ_OF_A_CONDITION}
+        for condition in conditions[:MOST_CONDITIONS]
+    ]
 
 
 def _first_of(items: Sequence[Manifest]) -> list[dict[str, str]]:
@@ -93,8 +111,10 @@ def _is_named_after(kind: Kind, manifest: Manifest, owner: str) -> bool:
     name = manifest["metadata"]["name"]
     if kind is PERSISTENT_VOLUME_CLAIM:
         return bool(name.startswith(f"{owner}-weights-"))
-    is_of_group = kind in OF_GROUPS and group_index(name, owner) is not None
-    return kind is PERSISTENT_VOLUME or name == owner or is_of_group
+    if kind is HTTP_ROUTE and is_of_group(name):
+        return True
+    is_part_of_group = kind in OF_GROUPS and group_index(name, owner) is not None
+    return kind is PERSISTENT_VOLUME or name == owner or is_part_of_group
 
 
 def _metadata(kind: Kind, metadata: Manifest, platform: ModelMetadata) -> dict[str, Any]:
@@ -106,6 +126,10 @@ def _metadata(kind: Kind, metadata: Manifest, platform: ModelMetadata) -> dict[s
         for name, value in (lean.get("annotations") or {}).items()
         if name in ANNOTATIONS | platform.annotation_keys or kind is SERVICE
     }
-    controllers = [owner for owner in lean.get("ownerReferences") or () if owner.get("controller")]
-    parts = (("labels", labels), ("annotations", annotations), ("ownerReferences", controllers))
+    references = lean.get("ownerReferences") or ()
+    if kind is HTTP_ROUTE and is_of_group(metadata["name"]):
+        owners = [owner for owner in references if owner.get("kind") == MODEL_DEPLOYMENT.kind][:MOST_PARENTS]
+    else:
+        owners = [owner for owner in references if owner.get("controller")]
+    parts = (("labels", labels), ("annotations", annotations), ("ownerReferences", owners))
     return reduced | {name: value for name, value in parts if value}

@@ -17,6 +17,8 @@ from hermetic.api.configuration import Configuration
 from hermetic.kinds import (
     CORE_EVENT,
     EGRESS_AUDIT,
+    GATEWAY,
+    HTTP_ROUTE,
     MODEL_DEPLOYMENT,
     NODE,
     PERSISTENT_VOLUME,
@@ -29,13 +31,16 @@ from hermetic.kube.departures import Departures
 from hermetic.kube.deployment_index import DeploymentIndex
 from hermetic.kube.expected_statuses import ExpectedStatuses
 from hermetic.kube.exposure_index import EXPOSING_KINDS, ExposureIndex
+from hermetic.kube.observed_gateways import ObservedGateways
 from hermetic.kube.owners import PODS, Key, Manifest, Name, kind_of, name_of, other_part, owners_of
 from hermetic.kube.pod_bounds import EVERY, Admission, PodBounds
 from hermetic.kube.pod_warnings import PodWarnings
-from hermetic.kube.projections import evidence, node
+from hermetic.kube.projections import evidence, listed_gateway, node
+from hermetic.kube.route_index import RouteIndex
 from hermetic.kube.store_entry import StoredObject
 from hermetic.kube.unowned_objects import Unclaimed
 from hermetic.kube.unseen_kinds import UnseenKinds
+from hermetic.kube.watch_specs import SHARED
 from hermetic.objects.names import Owner
 from hermetic.objects.workloads.registry import WORKLOAD_KINDS
 from hermetic.plan.exposure.address_claims import Claim, addresses_of, holder, requested_address
@@ -62,7 +67,9 @@ class Store:
         self._swept: set[tuple[Kind, str | None]] = set()
         self._unclaimed = Unclaimed(policy.model_metadata)
         self._pod_bounds = PodBounds()
-        self._ways = ExposureIndex(policy)
+        self._routes = RouteIndex()
+        self._ways = ExposureIndex(policy, self._routes.users_of)
+        self._gateways = ObservedGateways(policy, self._routes, self._ways, self._entries, self._owned_by)
         self._deployments = DeploymentIndex()
         self.expected_statuses = ExpectedStatuses()
 
@@ -89,6 +96,8 @@ class Store:
             return frozenset()
         if kind is NODE:
             return self._put_node(manifest, name, version)
+        if kind is GATEWAY:
+            manifest = listed_gateway(manifest)
         if kind in PODS:
             return self._put_pod(kind, name, manifest, version)
         return self._put_entry(kind, name, manifest, version)
@@ -148,9 +157,10 @@ class Store:
         """Record the resourceVersion of a full list of a kind (in a namespace; None: everywhere)."""
         self._listed_at[kind, namespace] = version
 
-    def note_served(self, kind: Kind, *, may_be_listed: bool) -> frozenset[Key]:
+    def note_served(self, kind: Kind, *, may_be_listed: bool, is_served: bool = True) -> frozenset[Key]:
         """Record whether an optional kind may be listed; one that is not served counts as listable and empty."""
-        return frozenset(self.deployments() if self._unseen.note_granted(kind, is_granted=may_be_listed) else ())
+        is_news = self._unseen.note_granted(kind, is_granted=may_be_listed, is_served=is_served)
+        return frozenset(self.deployments() if is_news else ())
 
     def note_malformed(self, kind: Kind, version: int) -> frozenset[Key]:
         """Record an object at this version that could not be stored: one of an exposing kind may lead to any pod."""
@@ -213,7 +223,8 @@ class Store:
             policy=self._policy,
             deleting=bool(metadata.get("deletionTimestamp")),
             status=manifest.get("status") or {},
-            children={(kind.kind, body["metadata"]["name"]): body for kind, body in owned if kind not in PODS},
+            children=self._gateways.shared_route(key)
+            | {(kind.kind, body["metadata"]["name"]): body for kind, body in owned if kind not in PODS},
             pods=pods,
             warnings=self._warnings.of(pods),
             nodes=tuple(self._nodes.values()),
@@ -222,9 +233,13 @@ class Store:
             server_version=self.server_version,
             backed_off=backed_off or {},
             exposures=self._ways.into(
-                owner, (template.get("metadata", {}).get("labels") or {} for template in templates)
+                owner,
+                (template.get("metadata", {}).get("labels") or {} for template in templates),
+                self._routes.gateway_of(key),
             ),
+            gateway=self._gateways.facts(key),
             unseen=self._unseen.refused,
+            absent=self._unseen.absent,
             malformed=self._unseen.malformed,
             pods_truncated=self._pod_bounds.is_truncated(key),
         )
@@ -274,8 +289,8 @@ class Store:
 
     def _put_entry(self, kind: Kind, name: Name, manifest: Manifest, version: int) -> frozenset[Key]:
         owners = owners_of(kind, manifest)
-        if kind is SERVICE and not owners:
-            # All Services are watched; a watch that selects by labels would send DELETED now.
+        if kind in SHARED and not owners:
+            # All Services and routes are watched; a watch that selects by labels would send DELETED now.
             return self._forget(kind, name, version)
         owner = next(iter(owners), None)
         before = self._entries[kind].get(name)
@@ -291,6 +306,7 @@ class Store:
         self._entries[kind][name] = StoredObject.of(manifest, version, body, owners)
         if kind is MODEL_DEPLOYMENT:
             self._deployments.put(name, manifest)
+            self._routes.put(name, manifest)
             if before is not None and self.expected_statuses.includes(name, before, self._entries[kind][name]):
                 return concerned - {name}
         if kind is EGRESS_AUDIT:
@@ -353,6 +369,7 @@ class Store:
         concerned = self._concerned(kind, name, entry)
         if kind is MODEL_DEPLOYMENT:
             self._deployments.drop(name)
+            self._routes.drop(name)
         self._disown(entry, kind, name)
         return concerned
 
@@ -384,21 +401,28 @@ class Store:
 
     def _is_of_others(self, kind: Kind, manifest: Manifest) -> bool:
         """Whether the object is of no interest here, except to the exposure index."""
-        if kind is SERVICE:
+        if kind is GATEWAY:
+            return name_of(manifest["metadata"]) not in {allowed.key for allowed in self._policy.gateways}
+        if kind in SHARED:
             return not owners_of(kind, manifest) and name_of(manifest["metadata"]) not in self._entries[kind]
         if kind is UNLABELLED_POD:
             return not owners_of(kind, manifest)
         return kind in EXPOSING_KINDS
 
     def _concerned(self, kind: Kind, name: Name, entry: StoredObject) -> frozenset[Key]:
+        if kind is GATEWAY:
+            return self._routes.users_of(name)
         if not entry.owners:
             return frozenset()
         if kind is MODEL_DEPLOYMENT:
-            return frozenset({*entry.owners, *self._deployments.rivals_of(name)})
+            return frozenset({*entry.owners, *self._deployments.rivals_of(name), *self._routes.rivals_of(name)})
+        if kind is HTTP_ROUTE:
+            return frozenset({*entry.owners, *self._routes.members_of_route(name)})
         waiting = addresses_of(entry.manifest) if kind is SERVICE and self._deployments.has_addresses else ()
-        return frozenset(
-            {*entry.owners, *(key for address in waiting for key in self._deployments.asking_for(address))}
-        )
+        concerned = {*entry.owners, *(key for address in waiting for key in self._deployments.asking_for(address))}
+        if kind is SERVICE or kind in WORKLOAD_KINDS:
+            concerned |= {member for owner in entry.owners for member in self._routes.members(owner)}
+        return frozenset(concerned)
 
     def _owned_by(self, key: Key) -> list[tuple[Kind, Name]]:
         return sorted(self._owned.get(key, ()), key=lambda item: (item[0].kind, item[1]))

@@ -62,7 +62,7 @@ class StoreList:
         """Forget an optional kind that is not served, or not granted."""
         kind = self._watched.kind
         self._store.note_listed(kind, self._namespace, "")
-        self._report(self._store.note_served(kind, may_be_listed=not is_served))
+        self._report(self._store.note_served(kind, may_be_listed=not is_served, is_served=is_served))
         self._report(self._store.note_understood(kind, NEWEST))
         self._report(self._store.sweep(kind, set(), NEWEST))
 

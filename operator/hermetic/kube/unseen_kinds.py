@@ -14,6 +14,7 @@ class UnseenKinds:
 
     def __init__(self) -> None:
         self._refused: set[Kind] = set()
+        self._absent: set[Kind] = set()
         self._malformed: dict[Kind, int] = {}
 
     @property
@@ -26,12 +27,17 @@ class UnseenKinds:
         """The plural names of the kinds of which an object was not understood; sorted."""
         return tuple(sorted({kind.plural for kind in self._malformed}))
 
-    def note_granted(self, kind: Kind, *, is_granted: bool) -> bool:
-        """Record whether a kind may be listed."""
-        if (kind not in self._refused) is is_granted:
-            return False
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """The plural names of the kinds that the cluster does not serve; sorted."""
+        return tuple(sorted({kind.plural for kind in self._absent}))
+
+    def note_granted(self, kind: Kind, *, is_granted: bool, is_served: bool = True) -> bool:
+        """Record whether a kind may be listed, and whether the cluster serves it."""
+        before = (kind in self._refused, kind in self._absent)
         (self._refused.discard if is_granted else self._refused.add)(kind)
-        return True
+        (self._absent.discard if is_served else self._absent.add)(kind)
+        return before != (kind in self._refused, kind in self._absent)
 
     def note_malformed(self, kind: Kind, version: int) -> bool:
         """Record an object of the kind that was not understood."""

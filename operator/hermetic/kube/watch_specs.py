@@ -12,6 +12,7 @@ from hermetic.kinds import (
     EGRESS_AUDIT,
     ENDPOINT_SLICE,
     GATEWAY,
+    HTTP_ROUTE,
     INGRESS,
     MODEL_DEPLOYMENT,
     NODE,
@@ -51,10 +52,12 @@ class WatchSpec:
         return _holds(self.label_selector, labels.get) and _holds(self.field_selector, lambda at: _field(manifest, at))
 
 
+# Children of which those of others are read too: of every namespace, and without a selector.
+SHARED = (SERVICE, HTTP_ROUTE)
 # Children, nodes, Events and objects that lead to pods (reflector); and user-created kinds (kopf).
 STORE_WATCHES: tuple[WatchSpec, ...] = (
     WatchSpec(NODE),
-    *(WatchSpec(kind, label_selector=CHILD_SELECTOR) for kind in (*CHILD_KINDS, POD) if kind is not SERVICE),
+    *(WatchSpec(kind, label_selector=CHILD_SELECTOR) for kind in (*CHILD_KINDS, POD) if kind not in SHARED),
     WatchSpec(UNLABELLED_POD, label_selector=UNLABELLED_SELECTOR, field_selector=UNLABELLED_FIELDS),
     WatchSpec(SERVICE, everywhere=True),
     *(WatchSpec(kind, everywhere=True, optional=True) for kind in (ENDPOINT_SLICE, INGRESS, GATEWAY, *ROUTES)),

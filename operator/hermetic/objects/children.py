@@ -18,6 +18,7 @@ from hermetic.engines.launch import as_user
 from hermetic.engines.registry import engine_of, launch
 from hermetic.kinds import (
     HORIZONTAL_POD_AUTOSCALER,
+    HTTP_ROUTE,
     NETWORK_POLICY,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
@@ -30,6 +31,7 @@ from hermetic.objects.accelerator_checks import AcceleratorChecks, checked_first
 from hermetic.objects.child_metadata import NO_METADATA, ChildMetadata, with_metadata
 from hermetic.objects.groups import group_network_policy, group_service
 from hermetic.objects.horizontal_pod_autoscaler import horizontal_pod_autoscaler
+from hermetic.objects.http_route import PLAIN_ROUTE, RouteSettings, http_route
 from hermetic.objects.names import Owner, with_intent
 from hermetic.objects.network_policy import network_policy
 from hermetic.objects.pod_disruption_budget import pod_disruption_budget
@@ -50,6 +52,7 @@ class PlatformSettings:
     `verifier`: None where no weights are verified. `pod_ranges`: CIDRs of the cluster's pods, if they are known.
     `metadata`: labels and annotations of every child and pod. `user`: None where the engine's own user runs the pods.
     `accelerator_checks`: None where the pods do not check their GPUs. `head_addresses`: of the groups of the model.
+    `route`: of a model with `endpoint.gateway`.
     """
 
     verifier: Verifier | None = None
@@ -58,6 +61,7 @@ class PlatformSettings:
     user: PodUser | None = None
     accelerator_checks: AcceleratorChecks | None = None
     head_addresses: HeadAddresses = None
+    route: RouteSettings = PLAIN_ROUTE
 
 
 NO_SETTINGS = PlatformSettings()
@@ -131,8 +135,9 @@ def _autoscaler(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) ->
 def _network_policies(owner: Owner, spec: ModelDeploymentSpec, platform: PlatformSettings) -> tuple[Manifest, ...]:
     """That of the model, then those of its groups."""
     engine = engine_of(spec).name
+    planes = platform.route.data_planes if spec.endpoint.gateway is not None else ()
     groups = (group_network_policy(owner, engine, index) for index in _groups(spec))
-    return (network_policy(owner, engine, spec.endpoint, platform.pod_ranges), *groups)
+    return (network_policy(owner, engine, spec.endpoint, platform.pod_ranges, planes), *groups)
 
 
 def _services(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> tuple[Manifest, ...]:
@@ -152,6 +157,13 @@ def _services(owner: Owner, spec: ModelDeploymentSpec, _: PlatformSettings) -> t
 def _groups(spec: ModelDeploymentSpec) -> range:
     """The indexes of the groups of a spec."""
     return range(spec.wanted_replicas if workload_kind(spec).is_grouped else 0)
+
+
+def _route(owner: Owner, spec: ModelDeploymentSpec, platform: PlatformSettings) -> tuple[Manifest, ...]:
+    route = spec.endpoint.gateway
+    if route is None or platform.route.is_withheld or not platform.route.is_written_here:
+        return ()
+    return (http_route(owner, engine_of(spec).name, spec.model.name, spec.endpoint, route, platform.route),)
 
 
 def _workload(workload: WorkloadKind) -> Build:
@@ -174,6 +186,8 @@ TABLE: tuple[Child, ...] = (
     Child(PERSISTENT_VOLUME_CLAIM, _claim, wave=1, dispensable=True),
     Child(POD_DISRUPTION_BUDGET, _disruption_budget, dispensable=True),
     Child(SERVICE, _services, written=ALWAYS, merge_keys={"ports": ("port", "protocol")}),
+    # After the Service: a controller reports a backend that does not exist as a fault of the route.
+    Child(HTTP_ROUTE, _route, wave=1, dispensable=True),
     # After the workload: an autoscaler without pods only reports that it can read no metric.
     Child(HORIZONTAL_POD_AUTOSCALER, _autoscaler, wave=3, dispensable=True),
     *(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_network
 from typing import Any
 
 from hermetic.api.endpoint import ClientSelector, Endpoint
+from hermetic.api.gateway import DataPlane
 from hermetic.api.ip_ranges import PRIVATE_IPV4
 from hermetic.objects.names import Owner, metadata, selector
 
@@ -29,10 +30,17 @@ class PodPeer:
             raise ValueError("labels of a pod peer: empty, which selects every pod of the namespace; give one or more")
 
 
-def network_policy(owner: Owner, engine: str, endpoint: Endpoint, pod_ranges: tuple[str, ...] = ()) -> dict[str, Any]:
+def network_policy(
+    owner: Owner,
+    engine: str,
+    endpoint: Endpoint,
+    pod_ranges: tuple[str, ...] = (),
+    data_planes: Sequence[DataPlane] = (),
+) -> dict[str, Any]:
     """Default deny both ways; no rule for NFS, because the node mounts it, not the pod, and none for DNS.
 
-    `pod_ranges`: CIDRs of the cluster's pods, which are no clients of the load balancer.
+    `pod_ranges`: CIDRs of the cluster's pods, which are no clients of the load balancer. `data_planes`: the pods of
+    gateways that lead to the model.
     """
     return {
         "apiVersion": "networking.k8s.io/v1",
@@ -41,7 +49,7 @@ def network_policy(owner: Owner, engine: str, endpoint: Endpoint, pod_ranges: tu
         "spec": {
             "podSelector": {"matchLabels": selector(owner)},
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": _ingress(endpoint, pod_ranges),
+            "ingress": _ingress(endpoint, pod_ranges, data_planes),
             "egress": [],
         },
     }
@@ -62,8 +70,9 @@ def peer_policy(metadata: dict[str, Any], peer: PodPeer) -> dict[str, Any]:
     }
 
 
-def _ingress(endpoint: Endpoint, pod_ranges: tuple[str, ...]) -> list[dict[str, Any]]:
-    peers = [*_load_balancer_clients(endpoint, pod_ranges), *(_pods(client) for client in endpoint.allowed_clients)]
+def _ingress(endpoint: Endpoint, pod_ranges: tuple[str, ...], data_planes: Sequence[DataPlane]) -> list[dict[str, Any]]:
+    clients = (_pods(client) for client in endpoint.allowed_clients)
+    peers = [*_load_balancer_clients(endpoint, pod_ranges), *map(_data_plane, data_planes), *clients]
     if not peers:
         return []
     return [{"from": peers, "ports": [{"protocol": "TCP", "port": endpoint.port}]}]
@@ -97,6 +106,14 @@ def _without(cidr: str, pod_ranges: tuple[str, ...]) -> dict[str, Any] | None:
         return None
     excepted = [text for text, each in overlapping if each.subnet_of(network)]  # type: ignore[arg-type]
     return {"cidr": cidr, "except": excepted} if excepted else {"cidr": cidr}
+
+
+def _data_plane(plane: DataPlane) -> dict[str, Any]:
+    # The API server gives every namespace this label, and lets nobody change it.
+    return {
+        "namespaceSelector": _match_labels({"kubernetes.io/metadata.name": plane.namespace}),
+        "podSelector": _match_labels(plane.pod_labels),
+    }
 
 
 def _pods(client: ClientSelector) -> dict[str, Any]:

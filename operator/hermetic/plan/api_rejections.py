@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from hermetic.api.condition_updates import ConditionReason
+from hermetic.api.gateway_reasons import GatewayReason
 from hermetic.api.reasons import Reason
 from hermetic.api.text import cut_middle
 from hermetic.errors import ApiRefused, Conflict, Forbidden, HermeticError, NotFound, Rejected
+from hermetic.kinds import HTTP_ROUTE
 
 LONGEST_MESSAGE = 1024
+_UNKNOWN_FIELD = "field not declared in schema"
 # A refused pod has a generated name, another one at each attempt: the same refusal must give the same message.
 _CHANCE_NAME = re.compile(r'^pods "[^"]*" is forbidden: ')
 _RBAC = re.compile(r'cannot (?P<verb>\w+) resource "(?P<resource>[\w./-]+)"')
@@ -20,7 +24,7 @@ class ApiRejection:
     """One write that was refused: the object as text, with reason and message for the status."""
 
     subject: str
-    reason: Reason
+    reason: ConditionReason
     message: str
 
 
@@ -30,7 +34,7 @@ def refusal(subject: str, error: HermeticError) -> ApiRejection:
     return ApiRejection(subject, reason, cut_middle(f"{subject}: {message}", LONGEST_MESSAGE))
 
 
-def _translate(error: HermeticError) -> tuple[Reason, str]:
+def _translate(error: HermeticError) -> tuple[ConditionReason, str]:
     match error:
         case Forbidden():
             return _forbidden(error)
@@ -67,7 +71,9 @@ def refused_pod(text: str) -> tuple[Reason, str]:
     return Reason.ADMISSION_DENIED, text
 
 
-def _rejected(error: ApiRefused) -> tuple[Reason, str]:
+def _rejected(error: ApiRefused) -> tuple[ConditionReason, str]:
     if "ValidatingAdmissionPolicy" in error.message or "denied the request" in error.message:
         return Reason.ADMISSION_DENIED, error.message
+    if _UNKNOWN_FIELD in error.message and f"Kind={HTTP_ROUTE.kind}" in error.message:
+        return GatewayReason.GATEWAY_API_TOO_OLD, error.message
     return Reason.OBJECT_REFUSED, error.message

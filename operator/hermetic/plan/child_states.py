@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from hermetic.api.reasons import Reason
-from hermetic.kinds import MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, SERVICE
+from hermetic.kinds import HTTP_ROUTE, MODEL_DEPLOYMENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, SERVICE
 from hermetic.objects.children import CHILDREN, Child
+from hermetic.objects.http_route import is_of_group, members_of
 from hermetic.objects.names import OWNER_UID_LABEL, Owner, is_controlled_by
 from hermetic.plan.exposure.addresses import public_addresses
 from hermetic.plan.exposure.public_side import was_given_a_public_address
@@ -153,6 +154,9 @@ def obstacle(live: Manifest, owner: Owner) -> Blocks:
 
 def is_ours(live: Manifest, owner: Owner) -> bool:
     """Whether the object belongs to this ModelDeployment by uid, not to another one of the same name."""
+    if live["kind"] == HTTP_ROUTE.kind and is_of_group(live["metadata"]["name"]):
+        # Written for one member at a time, and owned by all.
+        return bool(members_of(live))
     if live["kind"] == PERSISTENT_VOLUME.kind:
         return bool((live["metadata"].get("labels") or {}).get(OWNER_UID_LABEL) == owner.uid)
     return is_controlled_by(live, owner)

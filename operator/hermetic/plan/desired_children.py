@@ -13,6 +13,7 @@ from hermetic.objects.children import CHILDREN, PlatformSettings, render, render
 from hermetic.objects.groups import group_name, head_address
 from hermetic.objects.names import Owner, is_controlled_by, template_mark, template_of
 from hermetic.objects.workloads.registry import workload_kind
+from hermetic.plan.gateway_route import route_settings
 from hermetic.plan.preflight import accelerator_checks, may_wait_for_a_change
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.tampering.runtime_drift import running
@@ -34,7 +35,7 @@ class SpecRendering:
         """All of them, in the order of the table of children."""
         user = snapshot.policy.pod_user(engine_of(self.spec).member, snapshot.owner.namespace)
         settings = replace(
-            _isolation_settings(snapshot),
+            _isolation_settings(self.spec, snapshot),
             verifier=verifier(self.spec, snapshot),
             user=user,
             accelerator_checks=accelerator_checks(self.spec, snapshot.policy),
@@ -83,12 +84,13 @@ def desired_children(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> tu
 
 def isolating_children(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> tuple[dict[str, Any], ...]:
     """Those that isolate or expose pods, even if the engine cannot be started."""
-    return render_isolation(snapshot.owner, spec, _isolation_settings(snapshot))
+    return render_isolation(snapshot.owner, spec, _isolation_settings(spec, snapshot))
 
 
-def _isolation_settings(snapshot: ClusterSnapshot) -> PlatformSettings:
+def _isolation_settings(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> PlatformSettings:
     """What the configuration adds to every child, also to those without a pod template."""
     return PlatformSettings(
         pod_ranges=tuple(snapshot.policy.pod_ranges),
         metadata=child_metadata(snapshot.policy.model_metadata, snapshot.labels, snapshot.annotations),
+        route=route_settings(spec, snapshot),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hermetic.api.conditions import ConditionType
+from hermetic.api.gateway_reasons import GatewayReason
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.plan.snapshot import ClusterSnapshot
@@ -24,7 +25,7 @@ class Blocks:
     `field` is the path of the field at fault, where the reason alone does not name it.
     """
 
-    reason: Reason
+    reason: Reason | GatewayReason
     message: str
     condition: ConditionType | None = None
     truth: Literal["False", "Unknown"] = "False"

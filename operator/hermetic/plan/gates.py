@@ -9,12 +9,19 @@ from hermetic.api.quantities import parse_quantity
 from hermetic.api.reasons import Reason
 from hermetic.engines.registry import engine_of
 from hermetic.objects.volumes import BESIDE_SCRATCH, shared_memory_limit
+from hermetic.plan.allowed_gateways import (
+    gateway_api_is_served,
+    gateway_is_allowed,
+    path_is_free,
+    route_is_allowed,
+)
 from hermetic.plan.allowed_scheduling import scheduling_is_allowed
 from hermetic.plan.allowed_sources import registry_is_allowed, share_is_allowed
 from hermetic.plan.engine_settings import engine_settings_are_allowed
 from hermetic.plan.gate_results import HOLDS, Blocks, Gate, Verdict
 from hermetic.plan.image_volumes import image_volumes_are_supported
 from hermetic.plan.model_fit import ModelPlacement, model_fits_the_gpus
+from hermetic.plan.route_group import group_is_uniform
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.vm_sizes import gpus_suit_the_engine, vm_size_offers_the_pod
 from hermetic.plan.weights_integrity import integrity_is_pinned, integrity_key_is_usable
@@ -125,14 +132,15 @@ def _line_for_taint(one: Toleration, namespace: str) -> str:
 
 
 def address_is_free(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
-    """The load balancer address belongs to no other ModelDeployment."""
+    """The load balancer address, with this port, belongs to no other ModelDeployment."""
     balancer = spec.endpoint.internal_load_balancer
     if balancer is None or balancer.address is None or not snapshot.address_holder:
         return HOLDS
     return Blocks(
         Reason.ENDPOINT_CONFLICT,
-        f"`endpoint.internalLoadBalancer.address` '{balancer.address}' belongs to the ModelDeployment "
-        f"'{snapshot.address_holder}', which holds it or was accepted with it first; choose another or leave it out",
+        f"`endpoint.internalLoadBalancer.address` '{balancer.address}' with port {spec.endpoint.client_port} belongs "
+        f"to the ModelDeployment '{snapshot.address_holder}', which holds it or was accepted with it first; choose "
+        "another address or leave it out, or share it: another `servicePort`, and no `allowedSourceRanges` in either",
         ConditionType.ENDPOINT_PRIVATE,
     )
 
@@ -157,6 +165,11 @@ GATES: tuple[Gate, ...] = (
     propagated_annotations_are_short,
     address_is_allowed,
     address_is_free,
+    gateway_is_allowed,
+    route_is_allowed,
+    gateway_api_is_served,
+    path_is_free,
+    group_is_uniform,
 )
 
 

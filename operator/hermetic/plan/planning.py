@@ -7,11 +7,14 @@ from datetime import datetime
 from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.kinds import BY_KIND, PERSISTENT_VOLUME_CLAIM, SERVICE
+from hermetic.kinds import BY_KIND, HTTP_ROUTE, PERSISTENT_VOLUME_CLAIM, SERVICE
+from hermetic.objects.http_route import is_of_group
 from hermetic.objects.names import template_mark
-from hermetic.plan.child_states import child_states
+from hermetic.plan.child_states import ChildState, child_states
 from hermetic.plan.desired_children import SpecRendering
 from hermetic.plan.gate_results import Blocks
+from hermetic.plan.gateway_route import not_private, route_settings
+from hermetic.plan.route_group import writer
 from hermetic.plan.situation import Situation, States, situation_of
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.writes import Change, Contested, Deletion, Plan
@@ -30,10 +33,15 @@ def plan(
     situation = situation_of(spec, snapshot, now, rendering or SpecRendering(spec))
     phase, isolation, wanted = situation.phase, situation.isolation, _wanted(situation)
     to_apply, contested = _to_apply(wanted, removes_pods=situation.removes_pods)
+    surplus, withdrawn = _surplus(situation, snapshot), tuple(_withdrawn(spec, snapshot, situation.states))
     closed = isolation if phase == "closed" and isinstance(isolation, Blocks) else None
     return Plan(
         apply=to_apply,
-        delete=(*_exposed(situation.states), *_surplus(situation)),
+        delete=(
+            *_exposed(situation.states),
+            *withdrawn,
+            *(deletion for deletion in surplus if deletion.kind != HTTP_ROUTE or not withdrawn),
+        ),
         blocked=situation.block or closed,
         isolation=None if phase == "blocked" else isolation,
         held=phase == "closed" and not _marks(situation.states) <= _marks(wanted),
@@ -96,7 +104,21 @@ def _exposed(states: States) -> tuple[Deletion, ...]:
     )
 
 
-def _surplus(situation: Situation) -> Iterator[Deletion]:
+def _withdrawn(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, states: States) -> Iterator[Deletion]:
+    """The route by a gateway that is not private or no longer allowed: deleted whatever else blocks the spec."""
+    first = writer(snapshot)
+    if spec.endpoint.gateway is None or not route_settings(spec, snapshot).is_withheld:
+        return
+    if first is not None and first.owner != snapshot.owner:
+        return  # of the members of a group the writer removes the route
+    routes = (state for state in states if state.child.kind == HTTP_ROUTE and state.ownership == "ours")
+    for route in routes:
+        if route.live is not None and not route.is_deleting:
+            why = f"the Gateway {not_private(snapshot) or 'may not be used'}"
+            yield _deletion(route.live, why, is_urgent=True)
+
+
+def _surplus(situation: Situation, snapshot: ClusterSnapshot) -> Iterator[Deletion]:
     """Objects of ours that the spec no longer asks for. Volumes: see plan/volume_sweep.py.
 
     Nothing while the spec is blocked; claims only while the gate is open and no pod may mount them.
@@ -105,13 +127,19 @@ def _surplus(situation: Situation) -> Iterator[Deletion]:
         return
     for state in situation.states:
         is_unwanted = state.desired is None and state.child.dispensable and state.ownership == "ours"
-        if state.live is None or not is_unwanted or state.is_deleting:
+        if state.live is None or not is_unwanted or state.is_deleting or _is_of_others(state, snapshot):
             continue
         if state.child.kind != PERSISTENT_VOLUME_CLAIM or (situation.phase == "open" and not state.is_mounted):
             yield _deletion(state.live, "the spec no longer asks for it")
 
 
-def _deletion(live: Mapping[str, Any], why: str, *, public_address: str = "") -> Deletion:
+def _is_of_others(state: ChildState, snapshot: ClusterSnapshot) -> bool:
+    """Whether it is the route of a group that another ModelDeployment still asks for, or writes."""
+    kind, name = state.key
+    return kind == HTTP_ROUTE.kind and is_of_group(name) and name not in snapshot.gateway.abandoned
+
+
+def _deletion(live: Mapping[str, Any], why: str, *, public_address: str = "", is_urgent: bool = False) -> Deletion:
     metadata = live["metadata"]
     return Deletion(
         kind=BY_KIND[live["kind"]],
@@ -121,6 +149,7 @@ def _deletion(live: Mapping[str, Any], why: str, *, public_address: str = "") ->
         resource_version=metadata["resourceVersion"],
         why=why,
         public_address=public_address,
+        is_urgent=is_urgent,
     )
 
 

@@ -77,6 +77,44 @@ class Warned:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupMember:
+    """A ModelDeployment of a group that shares one route, and what was observed of it.
+
+    `asks` is what all members must have alike: gateway, host name, path and model name, each as text. `may_write`: it
+    has a workload and is not being deleted. `is_blocked`: something that only a person can mend may keep it from
+    writing.
+    """
+
+    owner: Owner
+    weight: int
+    port: int
+    asks: tuple[str, ...]
+    serves: bool = False
+    has_service: bool = False
+    may_write: bool = False
+    is_blocked: bool = False
+    is_deleting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayFacts:
+    """What was observed of the Gateway that a ModelDeployment names.
+
+    `manifest`: None for a Gateway that does not exist or that the configuration does not list. `exposed_by`: a Service
+    in front of its pods that is not private, and why; "" for none. `path_holder`, `model_name_holder`: the other
+    ModelDeployment that the path, and the model's name in the header, lead to; "" for none. `members`: of its group,
+    the oldest first, itself among them. `abandoned`: names of live routes of groups that nobody asks for any more.
+    """
+
+    manifest: Mapping[str, Any] | None = None
+    exposed_by: str = ""
+    path_holder: str = ""
+    model_name_holder: str = ""
+    members: tuple[GroupMember, ...] = ()
+    abandoned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
     """Everything that was observed, at one moment.
 
@@ -84,10 +122,12 @@ class ClusterSnapshot:
     `warnings` the newest warning event by the uid of its object; `address_holder` the name of the other ModelDeployment
     that the load balancer address belongs to, or "". `backed_off` holds, by child, the digests of manifests not
     applied again during drift back-off. `exposures` are objects, not children, that lead to the pods from outside,
-    `unseen` the kinds of such objects that are served and may not be listed, `malformed` those of which an object was
+    `unseen` the kinds of such objects that are served and may not be listed, `absent` those that the cluster does not
+    serve, `malformed` those of which an object was
     not understood. `pods_truncated`: more pods have this model's label or ServiceAccount than the bound of `pods`.
     `resource_version` is that of the ModelDeployment: a status based on an older one must not be written. `labels` and
-    `annotations` are those of the ModelDeployment that `modelMetadata` of the configuration names.
+    `annotations` are those of the ModelDeployment that `modelMetadata` of the configuration names. `gateway` is about
+    `endpoint.gateway`.
     """
 
     owner: Owner
@@ -105,11 +145,13 @@ class ClusterSnapshot:
     backed_off: Mapping[ChildKey, frozenset[str]] = field(default_factory=dict)
     exposures: tuple[Exposure, ...] = ()
     unseen: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
     malformed: tuple[str, ...] = ()
     pods_truncated: bool = False
     resource_version: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    gateway: GatewayFacts = GatewayFacts()
 
     def child(self, kind: Kind, name: str = "") -> Mapping[str, Any] | None:
         """The live child of this kind, by default the one with the ModelDeployment's own name."""

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from hermetic.api.condition_updates import ConditionUpdate, dated, pointing_to_ready
+from hermetic.api.condition_updates import ConditionReason, ConditionUpdate, dated, pointing_to_ready
 from hermetic.api.conditions import ConditionType
+from hermetic.api.gateway_reasons import GatewayReason
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
-from hermetic.api.weights_reasons import WeightsReason
 from hermetic.engines.registry import engine_of
 from hermetic.kinds import SERVICE
 from hermetic.objects.names import selector
@@ -27,6 +27,7 @@ from hermetic.plan.exposure.addresses import load_balancer_addresses, public_add
 from hermetic.plan.exposure.exposing_objects import exposure
 from hermetic.plan.exposure.public_side import public_side
 from hermetic.plan.gate_results import Blocks
+from hermetic.plan.gateway_route import gateway_endpoint, gateway_is_private, route_served
 from hermetic.plan.groups.reported import groups_status, with_groups
 from hermetic.plan.isolation import enforcement
 from hermetic.plan.planned_status import planned_status
@@ -60,6 +61,7 @@ def status(
         accelerators_healthy(spec, snapshot, checked),
         _isolation_verified(spec, snapshot, plan),
         _endpoint_private(spec, snapshot, plan),
+        *((route,) if (route := route_served(spec, snapshot)) is not None else ()),
         _available(spec, snapshot, found),
         *((scaler,) if (scaler := autoscaler_active(spec, snapshot, plan)) is not None else ()),
     ]
@@ -152,14 +154,19 @@ def _endpoint_private(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, plan
     kind, service = ConditionType.ENDPOINT_PRIVATE, _our_service(snapshot)
     if (public := public_side(service, snapshot, plan)) is not None:
         return ConditionUpdate(kind, "False", Reason.PUBLIC_ADDRESS, public.message)
+    gateway = gateway_is_private(spec, snapshot)
+    if gateway is not None and gateway.status == "False":
+        return gateway
     if (exposed := exposure(service, snapshot)) is not None:
         return ConditionUpdate(kind, "False", Reason.ENDPOINT_EXPOSED, exposed)
     if service is None:
         return ConditionUpdate(kind, "Unknown", Reason.ENDPOINT_NOT_CREATED, "the Service does not exist yet")
-    return _as_asked(spec, snapshot, service)
+    return _as_asked(spec, snapshot, service, gateway)
 
 
-def _as_asked(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, service: Mapping[str, Any]) -> ConditionUpdate:
+def _as_asked(
+    spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, service: Mapping[str, Any], gateway: ConditionUpdate | None
+) -> ConditionUpdate:
     """For a Service that nothing public leads to: whether all kinds could be listed, and whether it has its address."""
     kind = ConditionType.ENDPOINT_PRIVATE
     if snapshot.unseen:
@@ -173,6 +180,9 @@ def _as_asked(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, service: Map
         fix = "correct or delete it: the operator's log names it (`event not understood`, `object not understood`)"
         return ConditionUpdate(kind, "Unknown", Reason.PERMISSION_LOST, f"{sentence}; {fix}")
     keyless = f"; {engine_of(spec).without_a_key}" if spec.endpoint.api_key is not None else ""
+    if spec.endpoint.gateway is not None:
+        private = ConditionUpdate(kind, "True", Reason.PRIVATE_ADDRESS, "the gateway's addresses are private" + keyless)
+        return gateway or private
     if spec.endpoint.internal_load_balancer is None:
         return ConditionUpdate(kind, "True", Reason.CLUSTER_INTERNAL, "reachable inside the cluster only" + keyless)
     if _private_address(spec, service) is None:
@@ -241,8 +251,8 @@ def _hindered(
         held = "; the change of the pods waits for it" if plan.held and kept else ""
         held += _waiting(spec, plan, snapshot)
         return _not_ready(plan.blocked.reason, plan.blocked.message + kept + held)
-    endpoint = _of_the_endpoint(parts)
-    return _not_ready(endpoint.reason, endpoint.message) if endpoint.status == "False" else _altered(odd, plan)
+    broken = next((part for part in _of_the_endpoint(parts) if part.status == "False"), None)
+    return _not_ready(broken.reason, broken.message) if broken is not None else _altered(odd, plan)
 
 
 def _serves(
@@ -258,8 +268,8 @@ def _serves(
     return _not_settled(spec, snapshot, found, start)
 
 
-def _of_the_endpoint(parts: list[ConditionUpdate]) -> ConditionUpdate:
-    return next(part for part in parts if part.type is ConditionType.ENDPOINT_PRIVATE)
+def _of_the_endpoint(parts: list[ConditionUpdate]) -> list[ConditionUpdate]:
+    return [part for part in parts if part.type in (ConditionType.ENDPOINT_PRIVATE, ConditionType.ROUTE_SERVED)]
 
 
 def _replacements(plan: Plan, snapshot: ClusterSnapshot) -> str:
@@ -295,12 +305,13 @@ def _contested_by(found: Contested) -> str:
 
 
 def _settled_verdict(
-    spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, endpoint: ConditionUpdate
+    spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, endpoint: list[ConditionUpdate]
 ) -> ConditionUpdate:
     if spec.wanted_replicas == 0:
         return ConditionUpdate(ConditionType.READY, "True", Reason.SCALED_TO_ZERO, "scaled to zero, as asked")
-    if endpoint.status != "True":
-        return _not_ready(endpoint.reason, endpoint.message)
+    missing = next((part for part in endpoint if part.status != "True"), None)
+    if missing is not None:
+        return _not_ready(missing.reason, missing.message)
     serving, enforced = f"{_of(spec.wanted_replicas, spec.wanted_replicas)} serve", enforcement(spec, snapshot)
     if enforced != "Enforce":
         sentence = f"{serving}; `isolation.enforcement` is {enforced}: pods start whether isolation is proven or not"
@@ -362,7 +373,7 @@ def _was_ready(snapshot: ClusterSnapshot) -> bool:
     return (ready.get("status"), ready.get("observedGeneration")) == ("True", snapshot.generation)
 
 
-def _not_ready(reason: Reason | WeightsReason, message: str) -> ConditionUpdate:
+def _not_ready(reason: ConditionReason, message: str) -> ConditionUpdate:
     return ConditionUpdate(ConditionType.READY, "False", reason, message)
 
 
@@ -378,7 +389,15 @@ def _kstatus(ready: ConditionUpdate) -> Iterator[ConditionUpdate]:
         yield ConditionUpdate(ConditionType.RECONCILING, "True", reason, sentence)
 
 
-PROGRESS = frozenset({Reason.STARTING, Reason.ROLLING_OUT, Reason.LOAD_BALANCER_PENDING})
+PROGRESS: frozenset[ConditionReason] = frozenset(
+    {
+        Reason.STARTING,
+        Reason.ROLLING_OUT,
+        Reason.LOAD_BALANCER_PENDING,
+        GatewayReason.GATEWAY_ADDRESS_PENDING,
+        GatewayReason.ROUTE_PENDING,
+    }
+)
 
 
 def _blocks(plan: Plan, kind: ConditionType) -> Blocks | None:
@@ -393,6 +412,8 @@ def _endpoint(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> dict[str,
     service = _our_service(snapshot)
     if service is None or public_addresses(service, snapshot.policy):
         return None
+    if spec.endpoint.gateway is not None:
+        return gateway_endpoint(spec, snapshot)
     address = f"{snapshot.owner.name}.{snapshot.owner.namespace}.svc"
     if spec.endpoint.internal_load_balancer is not None:
         given = _private_address(spec, service)

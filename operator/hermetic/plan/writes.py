@@ -42,8 +42,8 @@ class Contested:
 class Deletion:
     """A live object to delete, with uid and resourceVersion of the snapshot as preconditions.
 
-    `public_address`: the public address of the object, "" if none. Such an object is deleted before anything else is
-    written, even if other writes are refused.
+    `public_address`: the public address of the object, "" if none. Such an object, and any with `is_urgent`, is deleted
+    before anything else is written, even if other writes are refused.
     """
 
     kind: Kind
@@ -53,11 +53,12 @@ class Deletion:
     resource_version: str
     why: str
     public_address: str = ""
+    is_urgent: bool = False
 
     @property
     def urgent(self) -> bool:
         """Whether it is deleted before anything else is written."""
-        return bool(self.public_address)
+        return self.is_urgent or bool(self.public_address)
 
 
 @dataclass(frozen=True, slots=True)

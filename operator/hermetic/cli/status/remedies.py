@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hermetic.api.condition_updates import CONDITION_REASONS
+from hermetic.api.condition_updates import CONDITION_REASONS, ConditionReason
+from hermetic.api.gateway_reasons import GatewayReason
 from hermetic.api.reasons import ACCELERATOR_FINDINGS, Reason
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.audit.attestation.renewal import renewal_commands
@@ -33,10 +34,12 @@ _OF_WEIGHTS = ("kubectl logs {pod} --namespace {namespace} --container verify-we
 _OF_ACCELERATORS = ("kubectl logs {pod} --namespace {namespace} --container check-accelerators",)
 _LOGS = ("kubectl logs {pod} --namespace {namespace} --container engine --previous",)
 _DESCRIBE_SERVICE = ("kubectl describe service {name} --namespace {namespace}",)
+_DESCRIBE_ROUTE = ("kubectl describe httproutes.gateway.networking.k8s.io --namespace {namespace}",)
+_DESCRIBE_GATEWAYS = ("kubectl describe gateways.gateway.networking.k8s.io --all-namespaces",)
 _ROLLOUT = ("kubectl rollout status deployment/{name} --namespace {namespace}",)
 _AS_STORED = "kubectl get modeldeployments.hermetic.dev {name} --namespace {namespace} --output yaml"
 
-_COMMANDS: dict[Reason, tuple[str, ...]] = {
+_COMMANDS: dict[Reason | GatewayReason, tuple[str, ...]] = {
     **dict.fromkeys(_AUDIT_AGAIN, _AUDIT),
     **dict.fromkeys(
         (Reason.ISOLATION_EVIDENCE_PENDING, Reason.ISOLATION_UNKNOWN, Reason.ISOLATION_BROKEN), _DESCRIBE_AUDIT
@@ -49,6 +52,21 @@ _COMMANDS: dict[Reason, tuple[str, ...]] = {
     Reason.CLUSTER_NOT_SEEN: _OPERATOR_LOG,
     **dict.fromkeys((Reason.STARTING, Reason.ROLLING_OUT), _ROLLOUT),
     **dict.fromkeys((Reason.LOAD_BALANCER_PENDING, Reason.PUBLIC_ADDRESS), _DESCRIBE_SERVICE),
+    **dict.fromkeys(
+        (GatewayReason.ROUTE_PENDING, GatewayReason.ROUTE_REFUSED, GatewayReason.ROUTE_BACKEND_REFUSED),
+        _DESCRIBE_ROUTE,
+    ),
+    **dict.fromkeys(
+        (
+            GatewayReason.GATEWAY_NOT_FOUND,
+            GatewayReason.GATEWAY_ADDRESS_PENDING,
+            GatewayReason.GATEWAY_NOT_PRIVATE,
+            GatewayReason.GATEWAY_NOT_PROGRAMMED,
+            GatewayReason.NO_LISTENER_FOR_NAMESPACE,
+            GatewayReason.NO_LISTENER_FOR_HOSTNAME,
+        ),
+        _DESCRIBE_GATEWAYS,
+    ),
     **dict.fromkeys(
         (
             Reason.UNAVAILABLE,
@@ -121,7 +139,7 @@ def remedy_for(reason: str, namespace: str, name: str, pod: str, cluster: str) -
     return Remedy(_advice(condition_reason, cluster), commands)
 
 
-def _advice(reason: Reason | WeightsReason, cluster: str) -> str:
+def _advice(reason: ConditionReason, cluster: str) -> str:
     if reason not in _AUDIT_AGAIN:
         return reason.remedy
     audit = "on the jump box audit again, then apply the attestation"

@@ -27,6 +27,7 @@ from hermetic.api.public_services import (
 )
 from hermetic.api.text import first_of, one_line
 from hermetic.kinds import ENDPOINT_SLICE, GATEWAY, INGRESS, SERVICE
+from hermetic.objects.http_route import MOST_MEMBERS, members_of
 from hermetic.plan.exposure.addresses import load_balancer_addresses, public_addresses
 from hermetic.plan.snapshot import ClusterSnapshot, Exposure
 
@@ -128,15 +129,12 @@ def address_of(text: object) -> str:
 
 def _service(one: Mapping[str, Any], policy: Configuration) -> dict[str, Any]:
     spec, namespace = one.get("spec") or {}, one["metadata"].get("namespace") or ""
-    owners = one["metadata"].get("ownerReferences") or ()
     target = spec.get("externalName") if spec.get("type") == "ExternalName" else None
     selector = (spec.get("selector") or {}) if target is None else {}
     large = len(selector) > LARGEST_SELECTOR
     return {
         "opens": opens(one, policy),
-        "owner": next(
-            (str(reference.get("uid"))[:LONGEST_SHOWN] for reference in owners if reference.get("controller")), ""
-        ),
+        "owner": _controller(one),
         "selector": tuple(sorted(selector.items())) if selector and not large else None,
         "everything": large,
         "services": _named(target, namespace),
@@ -230,7 +228,15 @@ def _route(one: Mapping[str, Any], _policy: Configuration) -> dict[str, Any]:
         "everything": any(not _is_service(b) and (b.get("namespace") or namespace) == namespace for b in found),
         "gateways": frozenset((str(p.get("namespace") or namespace), str(p.get("name"))) for p in parents),
         "opens": "" if known else "is served by something that is not read here",
+        # The route of a group has several owners, and no controller.
+        "owner": " ".join(uid for _, uid in members_of(one)[:MOST_MEMBERS])[: MOST_MEMBERS * LONGEST_SHOWN],
     }
+
+
+def _controller(manifest: Mapping[str, Any]) -> str:
+    """The uid of the object that controls it; "" without one."""
+    owners = manifest["metadata"].get("ownerReferences") or ()
+    return next((str(reference.get("uid"))[:LONGEST_SHOWN] for reference in owners if reference.get("controller")), "")
 
 
 def _backends(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hermetic.api.public_services import PUBLISHES
-from hermetic.kinds import SERVICE
+from hermetic.kinds import MODEL_DEPLOYMENT, SERVICE
 from hermetic.objects.children import CHILDREN
 from hermetic.objects.workloads.registry import WORKLOADS
 from hermetic.plan.tampering.field_owners import FieldStep, Steps, spelled
@@ -94,8 +94,13 @@ def whole(desired: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, Any]
     kind, metadata, live_metadata = desired["kind"], dict(desired["metadata"]), live["metadata"]
     ours, theirs = metadata.pop("ownerReferences", []), live_metadata.get("ownerReferences") or []
     uids = {reference["uid"] for reference in ours}
-    if any(reference not in theirs for reference in ours):
-        others = [reference for reference in theirs if reference.get("uid") not in uids]
+    left = any(
+        reference.get("kind") == MODEL_DEPLOYMENT.kind and reference.get("uid") not in uids for reference in theirs
+    )
+    if left or any(reference not in theirs for reference in ours):
+        # A ModelDeployment that no longer asks for the object is no owner of it either.
+        remaining = (reference for reference in theirs if reference.get("kind") != MODEL_DEPLOYMENT.kind)
+        others = [reference for reference in remaining if reference.get("uid") not in uids]
         metadata |= {"ownerReferences": [*others, *ours], "resourceVersion": live_metadata["resourceVersion"]}
     if steering := _steering(desired, live):
         metadata |= {"annotations": {**metadata.get("annotations", {}), **dict.fromkeys(steering)}}

@@ -50,13 +50,13 @@ def _measured(node: RunningNode, estate: Estate, folder: Path) -> dict[str, Any]
     kubectl.apply(manifest)
     url = served(api)
     ours = update_under_load(node, url, lambda: _set_length(kubectl, 4096), lambda: is_ready(api))
-    kept = update_under_load(node, url, lambda: _set_length(kubectl, 2048), lambda: is_ready(api), "--keep-alive")
+    keep_alive = update_under_load(node, url, lambda: _set_length(kubectl, 2048), lambda: is_ready(api), "--keep-alive")
     kubectl("--namespace", NAMESPACE, "delete", "mdep", NAME, "--wait=true")
     wait_for("the end of the pods", lambda: not _pods(kubectl), timeout=180)
     # A volume without a ModelDeployment is one that the operator removes.
     kubectl("--namespace", "hermetic-system", "scale", "deployment/hermetic-operator", "--replicas=0")
     control = _control(node, kubectl, manifest)
-    return {"drained": ours, "drainedKeepAlive": kept, "control": control, "loadSeconds": LOAD_SECONDS}
+    return {"drained": ours, "drainedKeepAlive": keep_alive, "control": control, "loadSeconds": LOAD_SECONDS}
 
 
 def install_operator(node: RunningNode, estate: Estate, folder: Path) -> None:

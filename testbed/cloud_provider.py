@@ -5,7 +5,7 @@
 An address is private only when `service.beta.kubernetes.io/azure-load-balancer-internal` is exactly "true";
 anything else, "True" and "yes" included, gets a public one. That is the real provider's rule and the reason to have
 this program: a typo puts a model on the internet. Like the real one it keeps a finalizer on the Services it serves,
-never gives one address to two of them, and says SyncLoadBalancerFailed in an event when it cannot serve.
+never gives one port of an address to two of them, and says SyncLoadBalancerFailed in an event when it cannot serve.
 
 Two switches for fault tests, annotations with the value "true" on a Service or on its namespace:
     hermetic.test/plant-public-address   an internal Service gets a public address all the same
@@ -54,34 +54,42 @@ class Refused(BedError):
 
 
 class Ledger:
-    """Which Service, by uid, holds which address. One address, one holder; one Service, one address."""
+    """Which Service, by uid, holds which ports of which address. One port, one holder; one Service, one address.
+
+    A frontend is shared by Services that name its address; each has rules and a probe of its own (cloud-provider-azure,
+    topics/shared-ip).
+    """
 
     def __init__(self) -> None:
-        self._holders: dict[Address, str] = {}
+        self._holders: dict[Address, dict[str, frozenset[int]]] = {}
         self._held: dict[str, Address] = {}
 
     def address_of(self, uid: str) -> Address | None:
         return self._held.get(uid)
 
-    def book(self, address: Address, uid: str) -> Address:
-        """Raises Refused when another Service holds it; gives up what this Service held before."""
-        if self._holders.get(address, uid) != uid:
+    def book(self, address: Address, uid: str, ports: frozenset[int]) -> Address:
+        """Raises Refused when another Service holds one of the ports; gives up what this Service held before."""
+        rivals = {rival: booked for rival, booked in self._holders.get(address, {}).items() if rival != uid}
+        if any(booked & ports for booked in rivals.values()):
             raise Refused(
                 f"PrivateIPAddressInUse: private IP address {address} is already allocated to another resource"
             )
         self.release(uid)
-        self._holders[address], self._held[uid] = uid, address
+        self._holders[address], self._held[uid] = {**rivals, uid: ports}, address
         return address
 
-    def book_any(self, network: Network, uid: str) -> Address:
+    def book_any(self, network: Network, uid: str, ports: frozenset[int]) -> Address:
         for offset in range(AZURE_RESERVED, network.num_addresses - 1):
             if network[offset] not in self._holders:
-                return self.book(network[offset], uid)
+                return self.book(network[offset], uid, ports)
         raise Refused(f"SubnetIsFull: {network} has no free address")
 
     def release(self, uid: str) -> None:
         if uid in self._held:
-            del self._holders[self._held.pop(uid)]
+            address = self._held.pop(uid)
+            del self._holders[address][uid]
+            if not self._holders[address]:
+                del self._holders[address]
 
     def release_all_but(self, living: Container[str]) -> None:
         for uid in [uid for uid in self._held if uid not in living]:
@@ -165,7 +173,7 @@ class CloudProvider:
             published = _published(service)
             if published and _name(service) in self._services and self._ledger.address_of(_uid(service)) is None:
                 try:
-                    self._ledger.book(Address(published), _uid(service))
+                    self._ledger.book(Address(published), _uid(service), _ports(service))
                 except Refused as why:
                     say(f"cloud-provider: {_name(service)} shows an address that is not its own: {why}")
 
@@ -207,10 +215,12 @@ class CloudProvider:
         annotations = service["metadata"].get("annotations", {})
         internal = annotations.get(INTERNAL) == "true" and not self._switched(service, PLANT_PUBLIC)
         if internal and (asked := annotations.get(ASKED_ADDRESS)):
-            return self._ledger.book(_private_address(asked), _uid(service))
+            return self._ledger.book(_private_address(asked), _uid(service), _ports(service))
         network = self._private if internal else self._public
         held = self._ledger.address_of(_uid(service))
-        return held if held is not None and held in network else self._ledger.book_any(network, _uid(service))
+        if held is not None and held in network:
+            return held
+        return self._ledger.book_any(network, _uid(service), _ports(service))
 
     def _switched(self, service: Service, switch: str) -> bool:
         namespace = self._namespaces.get(_home(service), {"metadata": {}})
@@ -279,6 +289,10 @@ def _is_balanced(service: Service) -> bool:
         and "loadBalancerClass" not in spec
         and "deletionTimestamp" not in service["metadata"]
     )
+
+
+def _ports(service: Service) -> frozenset[int]:
+    return frozenset(port["port"] for port in service["spec"].get("ports") or ())
 
 
 def _private_address(asked: str) -> Address:

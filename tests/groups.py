@@ -207,9 +207,11 @@ class GroupWorld:
 
     def serves(self) -> bool:
         """Whether every group that the spec asks for serves, with the template of the spec, and nothing else runs."""
-        wanted, nodes = self.manifest["spec"].get("replicas", 1), self.manifest["spec"]["accelerator"]["nodes"]
+        replicas, nodes = self.manifest["spec"].get("replicas", 1), self.manifest["spec"]["accelerator"]["nodes"]
         serving = [item for item in self.sets() if item["spec"]["replicas"] == nodes]
-        return len(serving) == wanted and len(self.pods) == wanted * nodes and all(map(is_ready, self.pods.values()))
+        return (
+            len(serving) == replicas and len(self.pods) == replicas * nodes and all(map(is_ready, self.pods.values()))
+        )
 
 
 def is_ready(pod: Manifest) -> bool:

@@ -213,6 +213,15 @@ def with_adapters() -> Manifest:
     )
 
 
+def behind_a_gateway() -> Manifest:
+    """A model that shares a gateway with others, under a host name.
+
+    Not in RENDERINGS: it needs `gateways` of the configuration, and the Gateway API in the cluster.
+    """
+    gateway = {"name": "models", "namespace": "gateways", "hostname": "models.contoso.internal"}
+    return a_baked_model("routed", endpoint={"gateway": gateway})
+
+
 def with_offloaded_cache() -> Manifest:
     """Prompts that left the GPUs stay in the memory of the node, which the pod asks for in addition."""
     return a_share_model(

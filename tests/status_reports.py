@@ -47,8 +47,10 @@ def a_pod(name: str, *, ready: bool = False, waiting: str = "", **metadata: Any)
     }
 
 
-def plain(one: DeploymentReport) -> str:
-    return "\n".join([headline(one), *(f"{line.label}|{line.word}|{line.text}" for line in lines(one, NOW))])
+def plain(deployment: DeploymentReport) -> str:
+    return "\n".join(
+        [headline(deployment), *(f"{line.label}|{line.word}|{line.text}" for line in lines(deployment, NOW))]
+    )
 
 
 def stale(pods: list[Manifest]) -> DeploymentReport:

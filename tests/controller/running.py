@@ -60,13 +60,18 @@ async def running(
     namespaces: tuple[str, ...] = (),
     renew: Callable[[PodGate], None] = lambda _pod_gate: None,
     lease: LeaseInMemory | None = None,
+    policy: dict[str, Any] | None = None,
 ) -> AsyncIterator[Manager]:
     """The operator at work on the cluster, primed; what was there before it started is listed, not watched.
 
     With `reflectors` it watches by its own, as in a process; otherwise the cluster reports every change to it. `renew`
     is called for each renewal of the Lease that the pod gate asks for; with `lease` a real LeaderLease keeps that one.
+    `policy` adds keys to the configuration.
     """
-    configuration, clock = Configuration.model_validate({**POLICY, "watchNamespaces": list(namespaces)}), VirtualClock()
+    configuration, clock = (
+        Configuration.model_validate({**POLICY, **(policy or {}), "watchNamespaces": list(namespaces)}),
+        VirtualClock(),
+    )
     store, telemetry = Store(configuration), Telemetry()
     queue: WorkQueue[Key] = WorkQueue(clock.monotonic, jitter=lambda: 1.0)
     recorder = EventRecorder(cluster, instance="tests", clock=clock, on_loss=telemetry.count_lost_event)

@@ -22,9 +22,17 @@ _VERSIONS = itertools.count(1)
 
 
 def asking(
-    namespace: str, *, created: int, address: str | None = ADDRESS, stalled: str = "", **metadata: Any
+    namespace: str,
+    *,
+    created: int,
+    address: str | None = ADDRESS,
+    stalled: str = "",
+    port: int = 8000,
+    ranges: tuple[str, ...] = (),
+    **metadata: Any,
 ) -> Manifest:
-    manifest = a_baked_model("m", endpoint={"internalLoadBalancer": {"address": address} if address else {}})
+    balancer = {**({"address": address} if address else {}), **({"allowedSourceRanges": ranges} if ranges else {})}
+    manifest = a_baked_model("m", endpoint={"internalLoadBalancer": balancer, "servicePort": port})
     manifest["metadata"] |= {
         "namespace": namespace,
         "uid": f"uid-{namespace}",
@@ -38,7 +46,9 @@ def asking(
     return manifest
 
 
-def service(namespace: str, *, created: int, asks: str = ADDRESS, has: str = "") -> Manifest:
+def service(
+    namespace: str, *, created: int, asks: str = ADDRESS, has: str = "", port: int = 8000, ranges: tuple[str, ...] = ()
+) -> Manifest:
     owner = {"kind": "ModelDeployment", "name": "m", "uid": f"uid-{namespace}", "controller": True}
     return {
         "apiVersion": "v1",
@@ -53,7 +63,11 @@ def service(namespace: str, *, created: int, asks: str = ADDRESS, has: str = "")
             "ownerReferences": [owner],
             "annotations": {"service.beta.kubernetes.io/azure-load-balancer-ipv4": asks},
         },
-        "spec": {"type": "LoadBalancer"},
+        "spec": {
+            "type": "LoadBalancer",
+            "ports": [{"port": port}],
+            **({"loadBalancerSourceRanges": list(ranges)} if ranges else {}),
+        },
         "status": {"loadBalancer": {"ingress": [{"ip": has}]} if has else {}},
     }
 
@@ -136,6 +150,51 @@ def test_every_waiting_model_is_reconciled_when_a_service_releases_the_address()
     store.put(service("bob", created=9, has=ADDRESS))
     assert {("alice", "m"), ("carol", "m")} <= store.put(service("bob", created=9, asks="10.13.76.41"))
     assert {("alice", "m"), ("carol", "m")} <= store.drop(asking("bob", created=9))
+
+
+# ---------------------------------------------------------------------- several models at one address
+
+RANGES = ("10.0.0.0/8",)
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["oldest first", "oldest last"])
+def test_different_ports_of_one_address_belong_to_different_deployments(order: int) -> None:
+    alice, bob, carol = (asking(name, created=at, port=port) for name, at, port in (
+        ("alice", 1, 443), ("bob", 2, 8000), ("carol", 3, 443),
+    ))  # fmt: skip
+    store = a_store(*[alice, bob, carol][::order])
+    assert holders(store, "alice", "bob", "carol") == {"alice": "", "bob": "", "carol": "alice/m"}
+
+
+@pytest.mark.parametrize("limited", ["alice", "bob"])
+def test_address_is_not_shared_where_one_limits_its_clients(limited: str) -> None:
+    """The rule that denies all others is for the whole address."""
+    store = a_store(
+        asking("alice", created=1, port=443, ranges=RANGES if limited == "alice" else ()),
+        asking("bob", created=2, port=8000, ranges=RANGES if limited == "bob" else ()),
+    )
+    assert holders(store, "alice", "bob") == {"alice": "", "bob": "alice/m"}
+
+
+def test_deployment_that_limits_its_clients_later_takes_the_address_from_no_other() -> None:
+    served = (service("alice", created=1, has=ADDRESS, port=443), service("bob", created=2, has=ADDRESS))
+    store = a_store(asking("alice", created=1, port=443, ranges=RANGES), asking("bob", created=2), *served)
+    assert holders(store, "alice", "bob") == {"alice": "bob/m", "bob": ""}
+
+
+def test_deployment_that_moves_to_the_port_of_another_waits_for_it() -> None:
+    served = (service("alice", created=1, has=ADDRESS, port=443), service("bob", created=2, has=ADDRESS))
+    store = a_store(asking("alice", created=1), asking("bob", created=2), *served)
+    assert holders(store, "alice", "bob") == {"alice": "bob/m", "bob": ""}
+
+
+def test_port_is_free_once_the_service_has_left_it() -> None:
+    store = a_store(
+        asking("alice", created=1, port=443), asking("bob", created=2), service("alice", created=1, has=ADDRESS)
+    )
+    assert holders(store, "alice", "bob") == {"alice": "", "bob": "alice/m"}
+    assert ("bob", "m") in store.put(service("alice", created=1, has=ADDRESS, port=443))
+    assert holders(store, "alice", "bob") == {"alice": "", "bob": ""}
 
 
 @pytest.mark.sampled(40)

@@ -56,8 +56,8 @@ def _scale(cluster: ClusterInMemory, stateful_set: Manifest, tasks: list[asyncio
     for pod in pods.values():
         if int(pod["metadata"]["labels"][RANK]) >= count:
             cluster.remove(*_at(pod))
-    made = [cluster.put(_pod(stateful_set, rank)) for rank in range(count) if f"{name}-{rank}" not in pods]
-    tasks.extend(asyncio.ensure_future(_run(cluster, pod)) for pod in made)
+    new_pods = [cluster.put(_pod(stateful_set, rank)) for rank in range(count) if f"{name}-{rank}" not in pods]
+    tasks.extend(asyncio.ensure_future(_run(cluster, pod)) for pod in new_pods)
     left = list(pods_of(cluster, name))
     counts = {"replicas": len(left), "readyReplicas": sum(map(_is_ready, left))}
     observed = {"observedGeneration": stateful_set["metadata"]["generation"], **counts}

@@ -39,6 +39,7 @@ KINDS = {
     "NetworkPolicy": "networking.k8s.io/v1",
     "PodDisruptionBudget": "policy/v1",
     "HorizontalPodAutoscaler": "autoscaling/v2",
+    "HTTPRoute": "gateway.networking.k8s.io/v1",
 }
 OURS = {"app.kubernetes.io/managed-by": "hermetic"}
 NAMED = {**OURS, "hermetic.dev/modeldeployment": "llama"}

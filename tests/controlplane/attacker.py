@@ -13,7 +13,7 @@ import pytest
 from hermetic.api.configuration import Configuration
 from hermetic.cli.installation import Installation
 from hermetic.kinds import BY_KIND, JOB
-from hermetic.objects.children import CHILD_KINDS, render
+from hermetic.objects.children import render
 from hermetic.objects.names import Owner
 from testbed.api import Api
 from testbed.controlplane import ControlPlane, Settings
@@ -23,13 +23,14 @@ from testbed.kubectl import Kubectl, KubectlError
 from testbed.programs import programs
 from tests.controlplane.deployments import module_namespace
 from tests.controlplane.test_operator_account_policies import engine, pod
+from tests.kubernetes_models import OF_KUBERNETES
 from tests.renderings import RENDERINGS
 from tests.scenarios import DIGEST, Manifest, a_share_model
 from tests.snapshots import rendered as rendered_children
 from tests.snapshots import spec_of
 
 EVIL = f"evil.example/x@sha256:{DIGEST}"
-KINDS = {kind.kind: kind.path("{home}") for kind in (*CHILD_KINDS, JOB)}
+KINDS = {kind.kind: kind.path("{home}") for kind in (*OF_KUBERNETES, JOB)}
 OPERATORS = "/apis/apps/v1/namespaces/hermetic-system/deployments"
 HERMETIC = "/apis/hermetic.dev/v1alpha1"
 DRY = "?dryRun=All"

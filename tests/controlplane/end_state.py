@@ -7,13 +7,13 @@ import re
 from typing import Any
 
 from hermetic.kinds import MODEL_DEPLOYMENT, PERSISTENT_VOLUME
-from hermetic.objects.children import CHILD_KINDS
 from testbed.api import Api
 from testbed.errors import ApiError
+from tests.kubernetes_models import OF_KUBERNETES
 
 Manifest = dict[str, Any]
 
-COLLECTIONS = tuple(kind.path("{}") for kind in (*CHILD_KINDS, MODEL_DEPLOYMENT) if kind.namespaced)
+COLLECTIONS = tuple(kind.path("{}") for kind in (*OF_KUBERNETES, MODEL_DEPLOYMENT) if kind.namespaced)
 VOLUMES = PERSISTENT_VOLUME.path()
 
 # counted, drawn or dated by the API server, and digests of what holds a uid

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from testbed.api import Api
+from testbed.errors import ApiError
+
 GROUP = "gateway.networking.k8s.io"
 # Definitions of names that end with k8s.io need the pull request that approved them; of ours none was.
 UNAPPROVED = {"api-approved.kubernetes.io": "unapproved, for tests"}
@@ -27,19 +30,35 @@ NUMBER: Schema = {"type": "integer"}
 ADDRESS = _object(type=TEXT, value=TEXT)
 REFERENCE = _object(group=TEXT, kind=TEXT, namespace=TEXT, name=TEXT, port=NUMBER)
 PARENT = _object(group=TEXT, kind=TEXT, namespace=TEXT, name=TEXT, sectionName=TEXT)
-FILTER = _object(type=TEXT, requestMirror=_object(backendRef=REFERENCE))
+REWRITE = _object(hostname=TEXT, path=_object(type=TEXT, replacePrefixMatch=TEXT))
+FILTER = _object(type=TEXT, requestMirror=_object(backendRef=REFERENCE), urlRewrite=REWRITE)
+MATCH = _object(path=_object(type=TEXT, value=TEXT), headers=_list(_object(type=TEXT, name=TEXT, value=TEXT)))
 BACKEND = _object(group=TEXT, kind=TEXT, namespace=TEXT, name=TEXT, port=NUMBER, weight=NUMBER, filters=_list(FILTER))
 CONDITION = _object(type=TEXT, status=TEXT, reason=TEXT, message=TEXT, lastTransitionTime=TEXT)
 GATEWAY = {
     "spec": _object(
         gatewayClassName=TEXT,
-        listeners=_list(_object(name=TEXT, port=NUMBER, protocol=TEXT)),
+        listeners=_list(
+            _object(
+                name=TEXT,
+                hostname=TEXT,
+                port=NUMBER,
+                protocol=TEXT,
+                allowedRoutes=_object(namespaces={"type": "object", "properties": {"from": TEXT}}),
+            )
+        ),
         addresses=_list(ADDRESS),
     ),
-    "status": _object(addresses=_list(ADDRESS)),
+    "status": _object(addresses=_list(ADDRESS), conditions=_list(CONDITION)),
+}
+RULE = {
+    "backendRefs": _list(BACKEND),
+    "filters": _list(FILTER),
+    "matches": _list(MATCH),
+    "timeouts": _object(request=TEXT),
 }
 HTTP_ROUTE = {
-    "spec": _object(parentRefs=_list(PARENT), rules=_list(_object(backendRefs=_list(BACKEND), filters=_list(FILTER)))),
+    "spec": _object(parentRefs=_list(PARENT), hostnames=_list(TEXT), rules=_list(_object(**RULE))),
     "status": _object(parents=_list(_object(parentRef=PARENT, conditions=_list(CONDITION)))),
 }
 
@@ -47,6 +66,17 @@ HTTP_ROUTE = {
 def definitions() -> list[dict[str, Any]]:
     """The CustomResourceDefinitions."""
     return [_definition("Gateway", "gateways", GATEWAY), _definition("HTTPRoute", "httproutes", HTTP_ROUTE)]
+
+
+def is_served(api: Api, plural: str) -> bool:
+    """Whether the API server answers for the kind; while it makes its storage, it answers 429."""
+    try:
+        api.get(f"/apis/{GROUP}/v1/{plural}")
+    except ApiError as error:
+        if error.status not in (404, 429):
+            raise
+        return False
+    return True
 
 
 def _definition(kind: str, plural: str, fields: Schema) -> dict[str, Any]:

@@ -14,12 +14,12 @@ import yaml
 
 from hermetic.api.quantities import parse_quantity
 from hermetic.kinds import BY_KIND
-from hermetic.objects.children import CHILD_KINDS
 from testbed.api import Api
 from testbed.installation import OperatorProcess, wait_for
 from testbed.kubectl import Kubectl
 from tests.commandline import hermetic
 from tests.controlplane.operator_fixtures import StartOperator
+from tests.kubernetes_models import OF_KUBERNETES
 from tests.renderings import RENDERINGS, SHARES
 from tests.scenarios import Manifest, a_share_model, reporting
 
@@ -90,7 +90,7 @@ def live(api: Api, rendered: Manifest) -> Manifest:
 def applied_by_hermetic(api: Api, namespace: str) -> set[tuple[str, str]]:
     """Every object of this namespace, or volume for it, that the operator has applied."""
     names_by_kind: set[tuple[str, str]] = set()
-    for kind in CHILD_KINDS:
+    for kind in OF_KUBERNETES:
         for item in api.get(kind.path(namespace))["items"]:
             of_us = kind.namespaced or (item["spec"].get("claimRef") or {}).get("namespace") == namespace
             if of_us and any(entry["manager"] == "hermetic" for entry in item["metadata"].get("managedFields", ())):

@@ -89,6 +89,25 @@ def test_oldest_of_two_that_ask_for_one_address_has_it_until_it_goes(balanced: D
     balanced.until("younger", "Serving")
 
 
+def test_two_models_share_one_address_with_different_ports(balanced: Deployments):
+    for name, port in (("first", 443), ("second", 8443)):
+        model = a_model(name, address="10.13.76.203")
+        model["spec"]["endpoint"]["servicePort"] = port
+        balanced.apply(model)
+    urls = []
+    for name in ("first", "second"):
+        balanced.until(name, "Serving")
+        urls.append(balanced.get(name)["status"]["endpoint"]["url"])
+    assert urls == ["http://10.13.76.203:443/v1", "http://10.13.76.203:8443/v1"]
+    # With limits, the rule that denies all others would be for both.
+    balanced.change("second", endpoint={"internalLoadBalancer": {"allowedSourceRanges": ["10.0.0.0/8"]}})
+    message = balanced.until("second", "EndpointConflict")["message"]
+    assert f"'{balanced.namespace}/first'" in message
+    assert balanced.condition("first")["status"] == "True"
+    for name in ("first", "second"):
+        balanced.api.delete(f"{balanced.collection}/{name}")
+
+
 # ---------------------------------------------------------------------- a public address
 
 

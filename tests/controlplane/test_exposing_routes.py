@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from testbed.api import Api
-from testbed.errors import ApiError
 from testbed.installation import OperatorProcess, wait_for
 from testbed.kubectl import Kubectl
 from tests.controlplane.deployments import Deployments, module_namespace
-from tests.controlplane.gateway_api import GROUP, definitions
+from tests.controlplane.gateway_api import GROUP, definitions, is_served
 from tests.scenarios import Manifest, a_baked_model, reporting
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -26,20 +25,10 @@ def gateway_api(api: Api) -> Iterator[None]:
     for definition in definitions():
         api.create(DEFINITIONS, definition)
     for plural in ("gateways", "httproutes"):
-        wait_for(f"{plural} are served", lambda plural=plural: _is_served(api, plural))
+        wait_for(f"{plural} are served", lambda plural=plural: is_served(api, plural))
     yield
     for definition in definitions():
         api.delete(f"{DEFINITIONS}/{definition['metadata']['name']}")
-
-
-def _is_served(api: Api, plural: str) -> bool:
-    try:
-        api.get(f"/apis/{GROUP}/v1/{plural}")
-    except ApiError as error:
-        if error.status not in (404, 429):
-            raise
-        return False
-    return True
 
 
 @pytest.fixture(scope="module")

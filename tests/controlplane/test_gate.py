@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from hermetic.objects.children import CHILD_KINDS
 from testbed.installation import CONFIGURATION, OperatorProcess
 from testbed.probe_simulator import EGRESS
 from tests.controlplane.deployments import Deployments
 from tests.controlplane.kstatus import contradictions, kstatus, newest, revisions
 from tests.controlplane.sealed_cluster import ATTESTATIONS, SealedCluster, a_finding, sealed, sealed_module
+from tests.kubernetes_models import OF_KUBERNETES
 from tests.renderings import SHARES
 from tests.scenarios import a_baked_model, a_share_model, changed, reporting
 
@@ -61,7 +61,7 @@ def children(home: Deployments) -> list[str]:
     """Everything of ours in the namespace, and its volumes."""
     ours = {"labelSelector": "app.kubernetes.io/managed-by=hermetic"}
     children_names = []
-    for kind in CHILD_KINDS:
+    for kind in OF_KUBERNETES:
         if kind.namespaced:
             listed = home.api.get(kind.path(home.namespace), **ours)["items"]
             children_names += [f"{kind.plural}/{child['metadata']['name']}" for child in listed]

@@ -107,8 +107,8 @@ def test_stateful_set_that_is_not_rendered_is_refused(stolen: Api, home: str, sp
 
 
 def rule(manifest: Manifest, direction: str) -> dict[str, Any]:
-    wanted: dict[str, Any] = manifest["spec"][direction][0]
-    return wanted
+    first_rule: dict[str, Any] = manifest["spec"][direction][0]
+    return first_rule
 
 
 ANY_POD: dict[str, Any] = {"podSelector": {}}

@@ -11,7 +11,62 @@ def _range(what: str, network: str) -> Invalid:
     return case(f"source range {what}", f"{BALANCER}.allowedSourceRanges[0]", network, CIDR, rows=(39,), base=base)
 
 
+def _gateway(mistake: str, field: str, value: str, says: str) -> Invalid:
+    base = changed(vllm_on_azure_files(), {ENDPOINT: {"gateway": {"name": "models"}}})
+    return case(f"{field} of a gateway {mistake}", f"{ENDPOINT}.gateway.{field}", value, says, base=base)
+
+
+PATH = "must be '/' or a path such as '/team-a/chat'"
+HOST = "must be a host name in lower case that begins with a letter, without scheme, port or '*'"
 ENDPOINTS = (
+    case(
+        "gateway beside a load balancer",
+        f"{ENDPOINT}.gateway",
+        {"name": "models"},
+        "must set at most one of `internalLoadBalancer` and `gateway`",
+    ),
+    case(
+        "TLS of the pods behind a gateway",
+        ENDPOINT,
+        {"gateway": {"name": "models"}, "tls": {"secretName": "a"}},
+        "must not be set with `gateway`: the gateway ends TLS at its listener",
+        blames=f"{ENDPOINT}.tls",
+    ),
+    case("gateway without a name", ENDPOINT, {"gateway": {}}, **REQUIRED, blames=f"{ENDPOINT}.gateway.name"),
+    case(
+        "group without a weight",
+        ENDPOINT,
+        {"gateway": {"name": "models", "group": "chat"}},
+        "must be set together with `weight`",
+        blames=f"{ENDPOINT}.gateway.group",
+    ),
+    case(
+        "weight without a group",
+        ENDPOINT,
+        {"gateway": {"name": "models", "weight": 10}},
+        "must be set together with `weight`",
+        blames=f"{ENDPOINT}.gateway.group",
+    ),
+    case(
+        "weight above the whole",
+        ENDPOINT,
+        {"gateway": {"name": "models", "group": "chat", "weight": 101}},
+        "must be at most 100",
+        server_says="should be less than or equal to 100",
+        blames=f"{ENDPOINT}.gateway.weight",
+        prints="101",
+    ),
+    _gateway("with capitals", "name", "Models", "must be the name of a Gateway"),
+    _gateway("in two parts", "namespace", "a.b", "must be a DNS label"),
+    _gateway("with a port", "hostname", "models.internal:443", HOST),
+    _gateway("of every name", "hostname", "*.contoso.internal", HOST),
+    _gateway("that is an address", "hostname", "10.0.0.1", HOST),
+    _gateway("without a '/'", "path", "chat", PATH),
+    _gateway("with a '/' at the end", "path", "/team-a/", PATH),
+    _gateway("that goes up", "path", "/team-a/../team-b", PATH),
+    _gateway("with an escape", "path", "/team-a/%2e%2e/team-b", PATH),
+    _gateway("with an empty part", "path", "//team-b", PATH),
+    _gateway("with a parameter", "path", "/team-a;x", PATH),
     case(
         "Secret of another namespace",
         f"{ENDPOINT}.tls",

@@ -57,6 +57,24 @@ VALID: tuple[tuple[str, Manifest], ...] = (
         "null in labels is absent", {"spec.endpoint.allowedClients": [{"podSelector": {"matchLabels": {"a": None}}}]}
     ),
     _vllm("no endpoint at all", {"spec.endpoint": ABSENT}),
+    _vllm("a gateway with its defaults", {"spec.endpoint": {"gateway": {"name": "models"}}}),
+    _vllm(
+        "a gateway with everything said",
+        {
+            "spec.endpoint": {
+                "gateway": {
+                    "name": "models.v1",
+                    "namespace": "gateways",
+                    "hostname": "models.contoso.internal",
+                    "path": "/team-a/chat_v1.2",
+                },
+                "apiKey": {"secretName": "key"},
+                "servicePort": 80,
+            }
+        },
+    ),
+    _vllm("a member of a group", {"spec.endpoint": {"gateway": {"name": "models", "group": "chat", "weight": 100}}}),
+    _vllm("a gateway with the path of all", {"spec.endpoint": {"gateway": {"name": "models", "path": "/"}}}),
     _vllm("empty lists", {f"{_VLLM}.extraArgs": [], f"{_VLLM}.extraEnv": [], f"{_BALANCER}.allowedSourceRanges": []}),
     _vllm("name of 46 letters", {"metadata.name": "a" * 46}),
     _vllm("name of one letter", {"metadata.name": "a"}),

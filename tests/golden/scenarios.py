@@ -7,13 +7,13 @@ from pathlib import Path
 import yaml
 
 from hermetic.objects.names import digest
-from tests.renderings import RENDERINGS
+from tests.renderings import RENDERINGS, behind_a_gateway
 from tests.scenarios import Manifest
 from tests.snapshots import rendered
 
 FOLDER = Path(__file__).resolve().parent
 TEMPLATES = FOLDER / "pod-templates.yaml"
-SCENARIOS = {
+SCENARIOS = {"gateway": behind_a_gateway()} | {
     name: RENDERINGS[name]
     for name in (
         "share",

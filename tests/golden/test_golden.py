@@ -23,7 +23,8 @@ def test_what_is_rendered_is_what_was_agreed_to(name):
 def test_agreed_text_is_of_objects_that_kubernetes_accepts_and_pods_that_are_restricted(name):
     children = list(yaml.safe_load_all(file_of(name).read_text()))
     for child in children:
-        MODELS[child["kind"]].model_validate(child)
+        if child["kind"] in MODELS:
+            MODELS[child["kind"]].model_validate(child)
     assert violations(children[-1]["spec"]["template"]["spec"]) == []
 
 

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hermetic.objects.children import CHILD_KINDS
 from testbed.errors import ApiError
 from testbed.faults import Answer, Delay, DropAfter, DropBefore, Fault
+from tests.kubernetes_models import OF_KUBERNETES
 from tests.scenarios import Manifest
 from tests.schedules.real_cluster import (
     DRAINS,
@@ -27,7 +27,7 @@ from tests.schedules.real_cluster import (
 )
 
 STEPS = 8
-OWNED = {kind.kind: kind.path("{}") for kind in CHILD_KINDS if kind.namespaced}
+OWNED = {kind.kind: kind.path("{}") for kind in OF_KUBERNETES if kind.namespaced}
 THEIRS: dict[str, Manifest] = {"Deployment": {"spec": {"replicas": 7}}, "Service": {"spec": {"type": "NodePort"}}}
 TROUBLES = (
     Answer(409), Answer(429, retry_after=1), Answer(429, retry_after=5), Answer(500), Answer(503), DropBefore(),

@@ -11,6 +11,7 @@ import yaml
 from hermetic import errors
 from hermetic.api.conditions import ConditionType
 from hermetic.api.configuration import Configuration
+from hermetic.api.gateway_reasons import GatewayReason
 from hermetic.api.kubernetes_yaml import dump
 from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import ENVIRONMENT, VLLM_FLAGS
@@ -160,7 +161,7 @@ def test_checked_in_pages_equal_the_code(file: str, text) -> None:
 
 def test_every_reason_that_asks_for_something_is_behind_exactly_one_symptom() -> None:
     explained_reasons = sorted(reason.value for symptom in SYMPTOMS for reason in symptom.reasons)
-    assert explained_reasons == sorted(reason.value for reason in Reason if reason.remedy != NOTHING)
+    assert explained_reasons == sorted(reason.value for reason in (*Reason, *GatewayReason) if reason.remedy != NOTHING)
 
 
 def test_the_example_of_the_configuration_is_one() -> None:

@@ -1,0 +1,376 @@
+"""A model behind a gateway: its route, the pods that may connect, and a sentence for each gateway that does not do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hermetic.api.configuration import Configuration
+from hermetic.plan.planning import plan
+from hermetic.plan.snapshot import ClusterSnapshot, Exposure, GatewayFacts
+from hermetic.plan.status import status
+from tests.gateways import ALLOWED, GATEWAY, LISTENER, a_gateway, a_report, allowing
+from tests.planning import edited, written
+from tests.scenarios import Manifest, a_baked_model, a_share_model, changed
+from tests.snapshots import NOW, a_snapshot, carried_out, conditions, owner_of, reporting_of, serving, spec_of
+
+ROUTE = ("HTTPRoute", "phi")
+
+
+def a_model(**gateway: Any) -> Manifest:
+    return a_baked_model(endpoint={"gateway": {**GATEWAY, **gateway}})
+
+
+def observed(gateway: Manifest | None, model: Manifest | None = None, **fields: Any) -> ClusterSnapshot:
+    """The model's first plan, carried out, with one pod that serves."""
+    model = model or a_model()
+    facts = fields.pop("facts", GatewayFacts(gateway))
+    snapshot = a_snapshot(owner_of(model), gateway=facts, **{"policy": allowing(ALLOWED), **fields})
+    return serving(carried_out(snapshot, plan(spec_of(model), snapshot, NOW)), 1)
+
+
+def served(snapshot: ClusterSnapshot, *reported: Manifest) -> ClusterSnapshot:
+    """The same, once the gateway's controller has reported about the route."""
+    return reporting_of(snapshot, "HTTPRoute", {"parents": list(reported or (a_report(),))})
+
+
+def told(snapshot: ClusterSnapshot, model: Manifest | None = None) -> dict[str, Any]:
+    spec = spec_of(model or a_model())
+    return status(spec, snapshot, plan(spec, snapshot, NOW), (), NOW)
+
+
+def test_model_is_ready_once_its_private_gateway_serves_the_route() -> None:
+    snapshot = observed(a_gateway())
+    assert ROUTE in snapshot.children
+    pending = conditions(told(snapshot))
+    assert (pending["RouteServed"]["status"], pending["RouteServed"]["reason"]) == ("Unknown", "RoutePending")
+    assert pending["Ready"]["reason"] == "RoutePending"
+
+    computed = told(served(snapshot))
+    assert conditions(computed)["RouteServed"]["reason"] == "RouteAccepted"
+    assert conditions(computed)["EndpointPrivate"]["reason"] == "PrivateAddress"
+    assert conditions(computed)["Ready"]["status"] == "True"
+    assert computed["endpoint"] == {"url": "http://10.224.0.9/inference/phi/v1", "address": "10.224.0.9"}
+
+
+def test_nothing_is_written_at_rest() -> None:
+    snapshot = served(observed(a_gateway()))
+    assert written(plan(spec_of(a_model()), snapshot, NOW)) == []
+
+
+def test_route_leads_by_path_and_by_name_without_a_time_limit() -> None:
+    spec = observed(a_gateway(), a_model(hostname="chat.contoso.internal", path="/inference/chat")).children[ROUTE][
+        "spec"
+    ]
+    assert spec["hostnames"] == ["chat.contoso.internal"]
+    by_path, by_name = spec["rules"]
+    assert by_path["matches"] == [{"path": {"type": "PathPrefix", "value": "/inference/chat"}}]
+    assert by_path["filters"][0]["urlRewrite"]["path"]["replacePrefixMatch"] == "/"
+    (header,) = by_name["matches"][0]["headers"]
+    assert (header["name"], header["value"]) == ("x-gateway-model-name", "meta/llama-3.1-8b-instruct")
+    for rule in (by_path, by_name):
+        assert rule["timeouts"] == {"request": "0s"}
+        assert rule["backendRefs"] == [{"group": "", "kind": "Service", "name": "phi", "port": 8000, "weight": 1}]
+
+
+def test_pods_of_the_gateway_alone_may_connect_and_the_service_is_inside_the_cluster() -> None:
+    children = observed(a_gateway()).children
+    assert children[("Service", "phi")]["spec"]["type"] == "ClusterIP"
+    (rule,) = children[("NetworkPolicy", "phi")]["spec"]["ingress"]
+    assert rule == {
+        "from": [
+            {
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "envoy"}},
+                "podSelector": {"matchLabels": {"gateway": "models"}},
+            }
+        ],
+        "ports": [{"protocol": "TCP", "port": 8000}],
+    }
+
+
+def test_without_a_gateway_nobody_is_let_in_and_no_route_is_made() -> None:
+    model = a_baked_model(endpoint={})
+    snapshot = observed(None, model)
+    assert ROUTE not in snapshot.children
+    assert snapshot.children[("NetworkPolicy", "phi")]["spec"]["ingress"] == []
+    assert "RouteServed" not in conditions(told(snapshot, model))
+
+
+# ---------------------------------------------------------------------- wrong gateways
+
+PROGRAMMED_FALSE = {"type": "Programmed", "status": "False", "reason": "NoResources", "message": "no quota left"}
+WRONG: dict[str, tuple[Manifest | None, dict[str, Any], str, str, str]] = {
+    "absent": (None, {}, "Unknown", "GatewayNotFound", "Gateway 'gateways/models' does not exist"),
+    "without an address": (
+        a_gateway(addresses=()), {}, "Unknown", "GatewayAddressPending", "has no address yet that would show it",
+    ),
+    "public": (
+        a_gateway(addresses=("10.0.0.4", "20.1.2.3")), {}, "False", "GatewayNotPrivate", "has the address '20.1.2.3'",
+    ),
+    "at a name": (
+        a_gateway(addresses=("edge.example.com",)), {}, "False", "GatewayNotPrivate", "'edge.example.com', which is",
+    ),
+    "that asks for a public address": (
+        a_gateway(requested=("20.1.2.3",)), {}, "False", "GatewayNotPrivate", "has the address '20.1.2.3'",
+    ),
+    "for routes of its own namespace": (
+        a_gateway({**LISTENER, "allowedRoutes": {"namespaces": {"from": "Same"}}}),
+        {}, "False", "NoListenerForNamespace", "takes HTTP routes of namespace 'inference' (allowedRoutes)",
+    ),
+    "for TLS routes": (
+        a_gateway({**LISTENER, "protocol": "TLS"}), {}, "False", "NoListenerForNamespace", "no listener of Gateway",
+    ),
+    "for gRPC routes": (
+        a_gateway({**LISTENER, "allowedRoutes": {"namespaces": {"from": "All"}, "kinds": [{"kind": "GRPCRoute"}]}}),
+        {}, "False", "NoListenerForNamespace", "no listener of Gateway",
+    ),
+    "for another host": (
+        a_gateway({**LISTENER, "hostname": "chat.contoso.internal"}),
+        {"hostname": "models.contoso.internal"},
+        "False", "NoListenerForHostname", "is for 'models.contoso.internal', but for chat.contoso.internal",
+    ),
+    "for host names by a pattern": (
+        a_gateway({**LISTENER, "hostname": "*.contoso.internal"}),
+        {}, "False", "NoListenerForHostname", "is for every host name, but for *.contoso.internal",
+    ),
+    "that is not in effect": (
+        a_gateway(conditions=[PROGRAMMED_FALSE]), {}, "False", "GatewayNotProgrammed", "NoResources: no quota left",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_gateway_that_does_not_do_has_a_sentence(case: str) -> None:
+    gateway, fields, truth, reason, sentence = WRONG[case]
+    model = a_model(**fields)
+    condition = conditions(told(observed(gateway, model), model))["RouteServed"]
+    assert (condition["status"], condition["reason"]) == (truth, reason)
+    assert sentence in condition["message"]
+
+
+REPORTED = {
+    "not accepted": (
+        a_report(accepted=("False", "NotAllowedByListeners", "no listener allows it")),
+        ("False", "RouteRefused", "reports Accepted False: NotAllowedByListeners: no listener allows it"),
+    ),
+    "without its backend": (
+        a_report(resolved=("False", "BackendNotFound", "Service phi")),
+        ("False", "RouteBackendRefused", "reports ResolvedRefs False: BackendNotFound: Service phi"),
+    ),
+    "not yet decided": (
+        a_report(accepted=("Unknown", "Pending", "")), ("Unknown", "RoutePending", "has not reported Accepted yet"),
+    ),
+    "of another gateway": (
+        a_report(name="another"), ("Unknown", "RoutePending", "controller of Gateway 'gateways/models' has not"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REPORTED)
+def test_what_the_controller_reports_of_the_route_is_told(case: str) -> None:
+    report, (truth, reason, sentence) = REPORTED[case]
+    by_type = conditions(told(served(observed(a_gateway()), report)))
+    assert (by_type["RouteServed"]["status"], by_type["RouteServed"]["reason"]) == (truth, reason)
+    assert sentence in by_type["RouteServed"]["message"]
+    assert (by_type["Ready"]["status"], by_type["Ready"]["reason"]) == ("False", reason)
+    assert by_type["EndpointPrivate"]["status"] == "True"
+
+
+def test_one_of_two_controllers_that_serves_the_route_is_enough() -> None:
+    reports = (a_report(accepted=("False", "NoMatchingParent", "another class")), a_report())
+    assert conditions(told(served(observed(a_gateway()), *reports)))["RouteServed"]["status"] == "True"
+
+
+# ---------------------------------------------------------------------- when there is a route
+
+
+@pytest.mark.parametrize("gateway", [None, a_gateway(addresses=())], ids=["absent", "without an address"])
+def test_no_route_is_made_before_the_gateway_is_shown_to_be_private_and_one_that_is_there_stays(
+    gateway: Manifest | None,
+) -> None:
+    assert ROUTE not in observed(gateway).children
+    snapshot = replace(served(observed(a_gateway())), gateway=GatewayFacts(gateway))
+    assert plan(spec_of(a_model()), snapshot, NOW).delete == ()
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        GatewayFacts(a_gateway(addresses=("20.1.2.3",))),
+        GatewayFacts(
+            a_gateway(), exposed_by="has the Service 'envoy/edge' in front of its pods, which opens port 30000"
+        ),
+    ],
+    ids=["address", "Service"],
+)
+@pytest.mark.parametrize("blocked", [False, True], ids=["spec", "blocked spec"])
+def test_route_is_removed_at_once_when_the_gateway_is_not_private(facts: GatewayFacts, blocked: bool) -> None:
+    snapshot = replace(served(observed(a_gateway())), gateway=facts)
+    model = changed(a_model(), resources={"memory": "1Gi", "sharedMemory": "2Gi"}) if blocked else a_model()
+    decided = plan(spec_of(model), snapshot, NOW)
+    assert (decided.blocked is not None) is blocked
+    assert [(deletion.kind.kind, deletion.urgent) for deletion in decided.delete] == [("HTTPRoute", True)]
+    by_type = conditions(told(snapshot, model))
+    assert by_type["EndpointPrivate"]["reason"] == by_type["RouteServed"]["reason"] == "GatewayNotPrivate"
+    gone = carried_out(snapshot, decided)
+    assert plan(spec_of(model), gone, NOW).delete == ()
+    assert ("HTTPRoute", "absent") not in written(plan(spec_of(model), gone, NOW))
+    assert "endpoint" not in told(gone, model)
+    assert ("HTTPRoute", "absent") in written(
+        plan(spec_of(a_model()), replace(gone, gateway=GatewayFacts(a_gateway())), NOW)
+    )
+
+
+def test_route_is_removed_when_the_gateway_is_no_longer_allowed_and_its_pods_are_shut_out() -> None:
+    snapshot = replace(served(observed(a_gateway())), policy=allowing())
+    decided = plan(spec_of(a_model()), snapshot, NOW)
+    assert decided.blocked is not None
+    assert [deletion.kind.kind for deletion in decided.delete] == ["HTTPRoute"]
+    (change,) = decided.apply
+    assert (change.manifest["kind"], change.manifest["spec"]["ingress"]) == ("NetworkPolicy", [])
+
+
+def test_route_goes_with_the_field_and_the_load_balancer_comes() -> None:
+    snapshot = served(observed(a_gateway()))
+    decided = plan(
+        spec_of(a_share_model("phi", **{**a_model()["spec"], "endpoint": {"internalLoadBalancer": {}}})), snapshot, NOW
+    )
+    assert [deletion.kind.kind for deletion in decided.delete] == ["HTTPRoute"]
+    assert {kind for kind, _ in written(decided)} == {"NetworkPolicy", "Service"}
+
+
+def test_route_that_others_lead_elsewhere_is_corrected() -> None:
+    snapshot = edited(
+        served(observed(a_gateway())),
+        "HTTPRoute",
+        lambda route: route["spec"]["rules"][0]["backendRefs"][0].update(name="x"),
+    )
+    assert written(plan(spec_of(a_model()), snapshot, NOW)) == [("HTTPRoute", "drifted")]
+
+
+def test_route_of_another_owner_is_not_overwritten() -> None:
+    snapshot = edited(
+        served(observed(a_gateway())), "HTTPRoute", lambda route: route["metadata"].pop("ownerReferences")
+    )
+    decided = plan(spec_of(a_model()), snapshot, NOW)
+    assert decided.blocked is not None
+    assert "HTTPRoute 'phi' exists and is not owned by this ModelDeployment" in decided.blocked.message
+
+
+# ---------------------------------------------------------------------- what a spec may ask for
+
+PRIVATE = GatewayFacts(a_gateway())
+REFUSED: dict[str, tuple[Configuration, dict[str, Any], GatewayFacts, tuple[str, ...], str, str]] = {
+    "no gateway is listed": (
+        allowing(), {}, PRIVATE, (), "GatewayNotAllowed",
+        "under `gateways`: - {name: models, namespace: gateways, namespaces: [inference], dataPlane:",
+    ),
+    "listed for another namespace": (
+        allowing({**ALLOWED, "namespaces": ["team-b"]}), {}, PRIVATE, (), "GatewayNotAllowed", "'gateways/models'",
+    ),
+    "the one of its own namespace is not listed": (
+        allowing(ALLOWED), {"namespace": None}, PRIVATE, (), "GatewayNotAllowed", "'inference/models'",
+    ),
+    "path of another namespace": (
+        allowing(ALLOWED), {"path": "/team-b/chat"}, PRIVATE, (), "RouteNotAllowed",
+        "'/team-b/chat' may not be used in namespace 'inference'; choose one below '/inference/'",
+    ),
+    "path of all": (allowing(ALLOWED), {"path": "/"}, PRIVATE, (), "RouteNotAllowed", "`endpoint.gateway.path` '/'"),
+    "path of a namespace that begins alike": (
+        allowing(ALLOWED), {"path": "/inference-b/chat"}, PRIVATE, (), "RouteNotAllowed", "'/inference-b/chat'",
+    ),
+    "another host name": (
+        allowing({**ALLOWED, "hostnames": ["a.internal"]}), {"hostname": "b.internal"}, PRIVATE, (), "RouteNotAllowed",
+        "`endpoint.gateway.hostname` 'b.internal' may not be used: the operator's configuration allows a.internal",
+    ),
+    "no host name": (
+        allowing({**ALLOWED, "hostnames": ["a.internal"]}), {}, PRIVATE, (), "RouteNotAllowed", "hostname` must be set",
+    ),
+    "path of another model": (
+        allowing(ALLOWED), {}, replace(PRIVATE, path_holder="inference/other"), (), "RouteConflict",
+        "'/inference/phi' leads to the ModelDeployment 'inference/other', which had it first",
+    ),
+    "no Gateway API": (
+        allowing(ALLOWED), {}, GatewayFacts(), ("gateways", "httproutes"), "GatewayApiMissing",
+        "does not serve Gateway and HTTPRoute of gateway.networking.k8s.io/v1",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_a_spec_may_not_ask_for_is_refused_with_the_line_that_would_allow_it(case: str) -> None:
+    policy, fields, facts, absent, reason, sentence = REFUSED[case]
+    model = a_model(**fields)
+    snapshot = a_snapshot(owner_of(model), policy=policy, gateway=facts, absent=absent)
+    decided = plan(spec_of(model), snapshot, NOW)
+    assert decided.blocked is not None
+    assert (decided.blocked.reason, decided.apply) == (reason, ())
+    assert sentence in decided.blocked.message
+
+
+def test_path_and_host_name_that_the_platform_allows_are_accepted() -> None:
+    line = {**ALLOWED, "paths": ["/"], "hostnames": ["a.internal"]}
+    model = a_model(path="/", hostname="a.internal")
+    snapshot = served(observed(a_gateway(), model, policy=allowing(line)))
+    assert told(snapshot, model)["endpoint"]["url"] == "http://a.internal/v1"
+
+
+def test_name_of_another_model_leads_there_and_the_path_leads_here() -> None:
+    facts = GatewayFacts(a_gateway(), model_name_holder="team-b/first")
+    snapshot = served(observed(None, facts=facts))
+    assert len(snapshot.children[ROUTE]["spec"]["rules"]) == 1
+    condition = conditions(told(snapshot))["RouteServed"]
+    assert condition["status"] == "True"
+    assert "the header x-gateway-model-name leads to 'team-b/first'" in condition["message"]
+
+
+# ---------------------------------------------------------------------- the URL
+
+URLS = {
+    "TLS before plain HTTP": (
+        [LISTENER, {**LISTENER, "protocol": "HTTPS", "port": 443}], {}, "https://10.224.0.9/inference/phi/v1",
+    ),
+    "another port": ([{**LISTENER, "port": 8080}], {}, "http://10.224.0.9:8080/inference/phi/v1"),
+    "the listener's own host": (
+        [{**LISTENER, "hostname": "chat.internal"}], {}, "http://chat.internal/inference/phi/v1",
+    ),
+    "a host of the listener's pattern": (
+        [{**LISTENER, "hostname": "*.internal"}], {"hostname": "a.b.internal"}, "http://a.b.internal/inference/phi/v1",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", URLS)
+def test_url_is_that_of_the_listener(case: str) -> None:
+    listeners, fields, url = URLS[case]
+    model = a_model(**fields)
+    assert told(served(observed(a_gateway(*listeners), model)), model)["endpoint"]["url"] == url
+
+
+def test_pattern_of_host_names_is_not_for_the_name_that_it_ends_with() -> None:
+    model = a_model(hostname="internal")
+    snapshot = observed(a_gateway({**LISTENER, "hostname": "*.internal"}), model)
+    assert conditions(told(snapshot, model))["RouteServed"]["reason"] == "NoListenerForHostname"
+
+
+def test_address_of_ipv6_stands_in_brackets() -> None:
+    snapshot = served(observed(a_gateway(addresses=("fd00::9",))))
+    assert told(snapshot)["endpoint"]["url"] == "http://[fd00::9]/inference/phi/v1"
+
+
+# ---------------------------------------------------------------------- what is not known
+
+
+@pytest.mark.parametrize("plural", ["gateways", "httproutes"])
+def test_gateways_that_may_not_be_listed_leave_it_unknown(plural: str) -> None:
+    by_type = conditions(told(observed(None, unseen=(plural,))))
+    for kind in ("EndpointPrivate", "RouteServed"):
+        assert (by_type[kind]["status"], by_type[kind]["reason"]) == ("Unknown", "PermissionLost")
+
+
+def test_route_of_others_stays_an_exposure() -> None:
+    exposure = Exposure("HTTPRoute", "team-b", "out", "is served by Gateway 'team-b/edge', which is not there")
+    snapshot = served(observed(a_gateway(), exposures=(exposure,)))
+    assert conditions(told(snapshot))["EndpointPrivate"]["reason"] == "EndpointExposed"

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from shipping.debian import RELEASE_NUMBER
-from shipping.licences import Licence, author_of, copyright_texts, licence_texts, of_debian, of_wheel
+from shipping.licences import Licence, author_of, copyright_files, licence_texts, of_debian, of_wheel
 from shipping.wheel_parts import Part, parts_of
 from shipping.wheels import package_name
 from testbed.debian_archive import field_of, sha256_of
@@ -39,7 +39,7 @@ class Component:
 def debian_components(packages: Iterable[Path]) -> Iterator[Component]:
     """One component for each package file of Debian. The package URL has the qualifiers that scanners match by."""
     packages = list(packages)
-    licences, texts = of_debian(packages), copyright_texts(packages)
+    files = copyright_files(packages)
     for package in packages:
         name, version, architecture = (field_of(package, key) for key in ("Package", "Version", "Architecture"))
         source, source_version = source_of(package)
@@ -52,11 +52,11 @@ def debian_components(packages: Iterable[Path]) -> Iterator[Component]:
             version,
             url,
             sha256_of(package),
-            licences[name],
+            of_debian(files[name]),
             DEBIAN,
             download,
             source=f"{source} {source_version}",
-            notices=(texts[name],),
+            notices=(files[name].text,),
         )
 
 

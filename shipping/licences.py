@@ -46,21 +46,20 @@ class Licence:
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
-def of_debian(packages: Iterable[Path]) -> dict[str, Licence]:
-    """The licences of each package by its name; packages of one source may share a folder of documents."""
-    documents = {field_of(package, "Package"): _documents(package) for package in packages}
-    files = {folder: text for texts, _ in documents.values() for folder, text in texts.items()}
-    return {
-        name: _of_copyright(files.get(links.get(name, name), ""), links.get(name, name))
-        for name, (_, links) in documents.items()
-    }
+@dataclass(frozen=True)
+class CopyrightFile:
+    """The copyright file of a Debian package, as it is in the image: its folder of documents and its text."""
+
+    folder: str
+    text: str
 
 
-def copyright_texts(packages: Iterable[Path]) -> dict[str, str]:
-    """The copyright file of each package by its name, as it is in the image."""
+def copyright_files(packages: Iterable[Path]) -> dict[str, CopyrightFile]:
+    """The copyright file of each package by its name; packages of one source may share a folder of documents."""
     documents = {field_of(package, "Package"): _documents(package) for package in packages}
-    files = {folder: text for texts, _ in documents.values() for folder, text in texts.items()}
-    return {name: files.get(links.get(name, name), "") for name, (_, links) in documents.items()}
+    texts = {folder: text for of_package, _ in documents.values() for folder, text in of_package.items()}
+    folders = {name: links.get(name, name) for name, (_, links) in documents.items()}
+    return {name: CopyrightFile(folder, texts.get(folder, "")) for name, folder in folders.items()}
 
 
 def of_wheel(wheel: Path) -> Licence:
@@ -116,8 +115,9 @@ def _documents(package: Path) -> tuple[dict[str, str], dict[str, str]]:
     return texts, links
 
 
-def _of_copyright(text: str, name: str) -> Licence:
+def of_debian(file: CopyrightFile) -> Licence:
     """Every licence of the source package; those of its files hold together, so they are joined with AND."""
+    text, name = file.text, file.folder
     paragraphs = [_fields(paragraph) for paragraph in re.split(r"\n\s*\n", text)]
     if "format" not in paragraphs[0]:
         return _reference(name, text)

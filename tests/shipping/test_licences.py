@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from shipping.licences import UNKNOWN, Licence, of_debian, of_wheel
+from shipping.licences import UNKNOWN, Licence, copyright_files, of_debian, of_wheel
 from tests.sampled_groups import SHIPPING
 
 pytestmark = SHIPPING
 
 FORMAT = "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n"
+
+
+def declared(packages: list[Path]) -> dict[str, Licence]:
+    """What Debian packages declare, by their names."""
+    return {name: of_debian(file) for name, file in copyright_files(packages).items()}
 
 
 def a_wheel(folder: Path, metadata: str, **files: str) -> Path:
@@ -86,12 +91,12 @@ def test_a_machine_readable_copyright_names_all_licences_of_the_source(tmp_path,
     text = FORMAT + "".join(
         f"\nFiles: {number}\nCopyright: a\nLicense: {licence_name}\n" for number, licence_name in enumerate(files)
     )
-    assert of_debian([a_package(tmp_path, "one", text)]) == {"one": Licence(expression)}
+    assert declared([a_package(tmp_path, "one", text)]) == {"one": Licence(expression)}
 
 
 def test_a_licence_without_a_name_of_spdx_keeps_its_text(tmp_path):
     own = "Files: *\nCopyright: a\nLicense: of our own\n Take it.\n .\n Leave the name.\n"
-    (licence,) = of_debian([a_package(tmp_path, "one", f"{FORMAT}\n{own}")]).values()
+    (licence,) = declared([a_package(tmp_path, "one", f"{FORMAT}\n{own}")]).values()
     name = "LicenseRef-one-of-our-own"
     assert licence == Licence(name, {name: "Take it.\n\nLeave the name."})
 
@@ -99,5 +104,5 @@ def test_a_licence_without_a_name_of_spdx_keeps_its_text(tmp_path):
 def test_prose_is_kept_whole_and_a_shared_folder_of_documents_is_followed(tmp_path):
     packages = [a_package(tmp_path, "two", same_as="one"), a_package(tmp_path, "one", "In prose.\n")]
     prose = Licence("LicenseRef-one", {"LicenseRef-one": "In prose.\n"})
-    assert of_debian(packages) == {"two": prose, "one": prose}
-    assert of_debian([a_package(tmp_path, "three")]) == {"three": Licence()}
+    assert declared(packages) == {"two": prose, "one": prose}
+    assert declared([a_package(tmp_path, "three")]) == {"three": Licence()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 import tempfile
@@ -22,16 +23,19 @@ def kept_file(folder: Path, sha256: str) -> Path:
     return folder / f"{sha256}.deb"
 
 
-def downloaded(wanted: Mapping[str, str], folder: Path, architecture: str = "") -> dict[str, Path]:
-    """The files of packages, by name; asks with the lists of this machine, then with fresh ones.
+def downloaded(wanted: Mapping[str, str], folder: Path, architecture: str = "", release: str = "") -> dict[str, Path]:
+    """The files of packages, by name; asks with the lists that are there, then with fresh ones.
 
     `wanted` has what apt-get shall be asked for, such as `zlib1g=1.2.13`. What the archive does not have is left out.
-    `architecture`: of Debian, by default this machine's. This machine's configuration of dpkg is not changed.
+    `architecture` and `release` of Debian are this machine's by default. This machine's configuration of apt and dpkg
+    is not changed.
     """
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
         raise CannotRunError("apt-get and dpkg-deb are needed to fetch packages of Debian")
-    fresh = _own_lists(folder / f"apt-{architecture or 'native'}", architecture)
-    packages = _asked(fresh if architecture else [], list(wanted.values()), folder) if wanted else {}
+    fresh = _own_lists(folder / f"apt-{release or 'own'}-{architecture or 'native'}", architecture)
+    if release:
+        fresh += _own_sources(folder, release)
+    packages = _asked(fresh if architecture or release else [], list(wanted.values()), folder) if wanted else {}
     if missing := _missing(wanted, packages):
         _run(["apt-get", *fresh, *UNCONFINED, "update", "--quiet"], folder)
         packages |= _asked(fresh, missing, folder)
@@ -53,6 +57,22 @@ def _own_lists(state: Path, architecture: str) -> list[str]:
     if architecture:
         settings += [f"APT::Architecture={architecture}", f"APT::Architectures={architecture}"]
     return [option for setting in settings for option in ("-o", setting)]
+
+
+def _own_sources(folder: Path, release: str) -> list[str]:
+    """Options by which apt-get asks the archives of this machine for another release of Debian.
+
+    Archives of others are left out: their suites have other names. apt-get checks the signature of the release, for
+    which this machine needs a keyring of Debian with its keys.
+    """
+    own = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
+    fields = "$(REPO_URI) $(RELEASE) $(COMPONENT)"
+    listed = _run(["apt-get", "indextargets", "--format", fields, "Created-By: Packages"], folder).stdout.splitlines()
+    suites = {(uri, suite) for uri, suite, component in map(str.split, listed) if component == "main"}
+    ours = sorted((uri, suite) for uri, suite in suites if suite == own or suite.startswith(f"{own}-"))
+    sources = folder / f"{release}.list"
+    sources.write_text("".join(f"deb {uri} {release}{suite.removeprefix(own)} main\n" for uri, suite in ours))
+    return ["-o", f"Dir::Etc::SourceList={sources}", "-o", "Dir::Etc::SourceParts=-"]
 
 
 def unpacked(packages: Sequence[str]) -> Path:

@@ -189,6 +189,13 @@ EVERY_CASE := tests/controller/test_closed_gate_schedules.py \
 test-every-case: $(INSTALLED) ## every case of the enumerations of which CI tries a part: 2,297 topologies, all plants, 100,000 tamperings (20 minutes of one core)
 	nice -n 19 $(BIN)/python -m pytest $(EVERY_CASE) --full --numprocesses 2 --dist worksteal
 
+# The other layers run on the oldest Python that the command line supports. Below build/ nothing is linted or shipped.
+IMAGE_PYTHON ?= python3.13
+.PHONY: test-image-python
+test-image-python: ## the unit tests on the Python of the image, which must be installed: IMAGE_PYTHON=python3.13
+	$(MAKE) install VENV=build/image-python PYTHON=$(IMAGE_PYTHON)
+	build/image-python/bin/python -m pytest tests/unit --numprocesses 2 --dist worksteal
+
 # Not as nice as the tests beside it: it waits for most of its time, and a build has a time limit.
 test-commands: $(INSTALLED) ## the tests of commands, image and bundle
 	nice -n 5 $(BIN)/python -m pytest tests/commands tests/shipping --numprocesses 2 --dist loadfile

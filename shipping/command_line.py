@@ -15,11 +15,13 @@ from pathlib import Path
 
 from shipping.platforms import AMD64
 from shipping.revision import Revision
-from shipping.wheels import PYTHON, dependencies, hermetic_files
+from shipping.wheels import dependencies, hermetic_files
 from testbed.console import say
 from testbed.images.layers import Entry
 
 PACKAGES = "packages"
+PYTHON = "3.11"
+"""By default: the oldest that is supported."""
 FIRST_RUN = Path(__file__).resolve().parent / "first_run.py"
 SHEBANG = b"#!/usr/bin/env python3\n"
 OLDEST_MOMENT = (1980, 1, 1, 0, 0, 0)

@@ -11,19 +11,19 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from shipping.platforms import PLATFORMS, Platform, native_platform
+from shipping.platforms import PLATFORMS, Platform
 from testbed.console import say
 from testbed.debian_archive import downloaded, field_of, kept_file, sha256_of
 from testbed.errors import BuildError
 from testbed.programs import cache_folder, only_builder
 
 LOCK = Path(__file__).resolve().parent / "debian.lock"
-RELEASE, RELEASE_NUMBER = "bookworm", "12"
+RELEASE, RELEASE_NUMBER = "trixie", "13"
 # Python and the libraries that it and the compiled wheels are linked to; base-files names the release of Debian.
 PACKAGES = (
-    "base-files", "gcc-12-base", "libbz2-1.0", "libc6", "libexpat1", "libffi8", "libgcc-s1", "liblzma5",
-    "libpython3.11-minimal",
-    "libpython3.11-stdlib", "libssl3", "libstdc++6", "libuuid1", "python3.11-minimal", "zlib1g",
+    "base-files", "gcc-14-base", "libbz2-1.0", "libc6", "libexpat1", "libffi8", "libgcc-s1", "liblzma5",
+    "libpython3.13-minimal",
+    "libpython3.13-stdlib", "libssl3t64", "libstdc++6", "libuuid1", "libzstd1", "python3.13-minimal", "zlib1g",
 )  # fmt: skip
 HEADER = f"# Debian {RELEASE}: architecture, name, version, SHA-256. Written by `python -m shipping lock`.\n"
 
@@ -58,8 +58,8 @@ def fetched(platform: Platform, *, exactly: bool = True) -> list[Path]:
         gone: dict[str, Path] = _fetch(missing, folder) if missing else {}
     if gone and exactly:
         raise BuildError(
-            f"apt-get finds no {', '.join(gone)} of the version in {LOCK.name}: its sources must be those of Debian "
-            f"{RELEASE} with its security updates; where Debian has a newer version, run `python -m shipping lock`"
+            f"apt-get finds no {', '.join(gone)} of the version in {LOCK.name}: its sources must be those of a release "
+            f"of Debian with its security updates; where Debian has a newer version, run `python -m shipping lock`"
         )
     return [gone.get(package.name) or kept_file(folder, package.sha256) for package in packages]
 
@@ -67,13 +67,13 @@ def fetched(platform: Platform, *, exactly: bool = True) -> list[Path]:
 def _fetch(packages: list[Package], folder: Path) -> dict[str, Path]:
     """Brings packages into the folder. Those whose version is gone come in the archive's present one, by name."""
     requirements = {package.name: f"{package.name}={package.version}" for package in packages}
-    architecture = _foreign(packages[0].architecture)
-    files = downloaded(requirements, folder, architecture)
+    architecture = packages[0].architecture
+    files = downloaded(requirements, folder, architecture, RELEASE)
     gone: dict[str, Path] = {}
     for package in packages:
         if package.name not in files:
             say(f"{package.name} {package.version} is no longer in the archive")
-            gone |= downloaded({package.name: package.name}, folder, architecture)
+            gone |= downloaded({package.name: package.name}, folder, architecture, RELEASE)
         elif files[package.name] != kept_file(folder, package.sha256):
             files[package.name].unlink()
             raise BuildError(f"{package.name} {package.version}: the file has not the SHA-256 {package.sha256}")
@@ -90,13 +90,8 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _foreign(architecture: str) -> str:
-    """Nothing for this machine's own: its lists of packages are there already."""
-    return "" if architecture == native_platform().architecture else architecture
-
-
 def _lines(platform: Platform, folder: Path) -> list[str]:
-    files = downloaded({name: name for name in PACKAGES}, folder, _foreign(platform.architecture))
+    files = downloaded({name: name for name in PACKAGES}, folder, platform.architecture, RELEASE)
     if missing := [name for name in PACKAGES if name not in files]:
         raise BuildError(f"apt-get finds no {', '.join(missing)} for {platform.architecture}")
     packages = [(name, files[name]) for name in PACKAGES]

@@ -17,7 +17,7 @@ from shipping.platforms import AMD64, PLATFORMS
 from shipping.revision import LICENCE, SUPPLIER, TITLE, Revision
 from shipping.sbom import COMMAND_LINE, IMAGE, Contents, cyclonedx, spdx
 from shipping.vex import openvex
-from shipping.wheels import locked_wheels
+from shipping.wheels import image_wheels, locked_wheels
 from testbed.images.oci import Image, ImageIndex, digest_of
 
 VEX = f"sbom/{TITLE}-{__version__}.openvex.json"
@@ -73,7 +73,7 @@ def contents_of(image: Image, revision: Revision, *, exactly: bool = True) -> Co
     """What an image of this commit for one platform contains; `exactly` as in `fetched`."""
     platform = next(candidate for candidate in PLATFORMS if candidate.architecture == image.architecture)
     packages = debian_components(fetched(platform, exactly=exactly))
-    components = _own(revision), *packages, *wheel_components(locked_wheels(platform))
+    components = _own(revision), *packages, *wheel_components(image_wheels(platform))
     return Contents(IMAGE, TITLE, __version__, image.digest, revision, components)
 
 

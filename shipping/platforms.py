@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from testbed.images.oci import ARCHITECTURES
 
 OLDEST_GLIBC, NEWEST_GLIBC = 5, 36
-"""Minor versions of glibc 2 in the tags of wheels (https://peps.python.org/pep-0600/); Debian bookworm has 2.36."""
+"""Minor versions of glibc 2 in the tags of wheels (https://peps.python.org/pep-0600/). The image has 2.41; the command
+line also runs on machines with an older one.
+"""
 
 
 @dataclass(frozen=True)

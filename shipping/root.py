@@ -20,15 +20,12 @@ from shipping.platforms import Platform
 from testbed.debian_archive import field_of
 from testbed.images.layers import FILE, PROGRAM, SCRATCH_FOLDER, Entry, Layer, folder, layer, link, text
 
-PYTHON = "usr/bin/python3.11"
-LIBRARY = "usr/lib/python3.11"
+PYTHON = "usr/bin/python3.13"
+LIBRARY = "usr/lib/python3.13"
 USER, UID = "hermetic", 2000
 # Parts of the standard library that nothing in the image uses, some of them without the library they are linked to.
-UNUSED_FOLDERS = {"curses", "dbm", "ensurepip", "idlelib", "lib2to3", "pydoc_data", "sqlite3", "test", "tkinter"}
-UNUSED_MODULES = (
-    "_crypt.", "_ctypes_test.", "_curses", "_dbm.", "_sqlite3.", "_test", "_xx", "nis.", "ossaudiodev.", "readline.",
-    "xx",
-)  # fmt: skip
+UNUSED_FOLDERS = {"curses", "dbm", "ensurepip", "idlelib", "pydoc_data", "sqlite3", "test", "tkinter"}
+UNUSED_MODULES = ("_ctypes_test.", "_curses", "_dbm.", "_sqlite3.", "_test", "_xx", "readline.", "xx")
 RELEASE_FILES = frozenset({"etc/debian_version", "etc/os-release", "usr/lib/os-release"})
 STATUS = "var/lib/dpkg/status.d"
 # Folders below the libraries: character sets, engines of OpenSSL, audit modules.
@@ -41,7 +38,9 @@ def root_layer(packages: Iterable[Path], platform: Platform) -> Layer:
     return layer(
         [
             *entries,
-            link("usr/bin/python3", "python3.11"),
+            link("usr/bin/python3", "python3.13"),
+            # The paths of the loader in ELF files; Debian has had all files below usr since release 13.
+            *(link(name, f"usr/{name}") for name in sorted({"lib", platform.loader.partition("/")[0]})),
             text("etc/passwd", f"root:x:0:0:root:/:/nologin\n{USER}:x:{UID}:{UID}:{USER}:/tmp:/nologin\n"),
             text("etc/group", f"root:x:0:\n{USER}:x:{UID}:\n"),
             text("etc/nsswitch.conf", "hosts: files dns\n"),
@@ -79,13 +78,13 @@ def _wanted_files(package: Path, platform: Platform) -> Iterator[Entry]:
 
 
 def _is_wanted(path: PurePosixPath, platform: Platform) -> bool:
-    if str(path) in {PYTHON, platform.loader, *RELEASE_FILES}:
+    if str(path) in {PYTHON, f"usr/{platform.loader}", *RELEASE_FILES}:
         return True
     if path.is_relative_to(LIBRARY) and str(path) != LIBRARY:
         inside = path.relative_to(LIBRARY).parts
         unused_module = inside[0] == "lib-dynload" and inside[-1].startswith(UNUSED_MODULES)
         return UNUSED_FOLDERS.isdisjoint(inside) and not unused_module
-    if any(path.is_relative_to(f"{parent}/{platform.libraries}") for parent in ("lib", "usr/lib")):
+    if path.is_relative_to(f"usr/lib/{platform.libraries}"):
         return UNUSED_LIBRARIES.isdisjoint(path.parts) and ".so" in path.name
     return path.is_relative_to("usr/share/doc") and path.name == "copyright"
 

@@ -26,12 +26,6 @@ class NotAffected:
 
 NOT_AFFECTED = (
     NotAffected(
-        "CVE-2023-45853",
-        "zlib1g",
-        "The overflow is in MiniZip (zipOpenNewFileInZip4_64, contrib/minizip), which Debian does not compile into "
-        "libz.so.1: https://security-tracker.debian.org/tracker/CVE-2023-45853",
-    ),
-    NotAffected(
         "CVE-2022-0563",
         "libuuid1",
         "The leak is in the programs chfn and chsh of util-linux where they are set-user-ID, by the release notes of "

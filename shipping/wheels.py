@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import hashlib
 import re
 import shutil
@@ -25,17 +26,26 @@ from testbed.programs import cache_folder, only_builder, run_logged
 LOCK = REPOSITORY / "requirements.lock"
 CACHED = "locked-wheels"
 # Where Debian's Python looks for what is not a package of Debian.
-PLACE = "usr/local/lib/python3.11/dist-packages"
-PYTHON = "3.11"
+PLACE = "usr/local/lib/python3.13/dist-packages"
+PYTHON = "3.13"
 """That of the image."""
+# The client of Kubernetes reads kubeconfigs, and these packages are what it alone needs. In a pod nothing uses them.
+READS_KUBECONFIGS = frozenset(
+    {
+        *("aiohttp-retry", "durationpy", "kubernetes", "oauthlib", "python-dateutil", "requests-oauthlib"),
+        *("tzdata", "websocket-client"),
+    }
+)
 # What an installation by pip leaves beside the packages, paths of this machine in it.
 LEFT_BY_PIP = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
 SCRIPT = "#!/usr/bin/python3\nimport sys\n\nfrom hermetic.cli import main\n\nsys.exit(main())\n"
 
 
 def dependencies_layer(platform: Platform, source: Path = REPOSITORY) -> Layer:
-    """Every wheel of the lock of a checkout, as installed on a platform."""
-    return layer(dependencies(PLACE, platform, lock=source / LOCK.name))
+    """Every wheel of the lock of a checkout that a pod uses, as installed on a platform."""
+    lock = source / LOCK.name
+    unused = _installed_files(READS_KUBECONFIGS, platform, lock)
+    return layer(entry for entry in dependencies(PLACE, platform, lock=lock) if entry.path not in unused)
 
 
 def hermetic_layer(source: Path, revision: Revision) -> Layer:
@@ -62,15 +72,20 @@ def hermetic_wheel(folder: Path, source: Path = REPOSITORY) -> Path:
     return wheel
 
 
+def image_wheels(platform: Platform) -> list[Path]:
+    """The files of the wheels that are in the image of a platform."""
+    return [wheel for wheel in locked_wheels(platform) if package_name(wheel) not in READS_KUBECONFIGS]
+
+
 def locked_wheels(platform: Platform, python: str = PYTHON) -> list[Path]:
     """The files of the wheels that the lock names, for this platform and Python."""
     return sorted(_kept(platform, python).glob("wheels/*.whl"))
 
 
-def copy_wheels(folder: Path) -> None:
-    """Every wheel of the lock for each platform with the lock itself, and Hermetic's own."""
+def copy_wheels(folder: Path, python: str = PYTHON) -> None:
+    """Every wheel of the lock for this Python and each platform with the lock itself, and Hermetic's own."""
     folder.mkdir(parents=True, exist_ok=True)
-    for file in (*(wheel for platform in PLATFORMS for wheel in locked_wheels(platform)), LOCK):
+    for file in (*(wheel for platform in PLATFORMS for wheel in locked_wheels(platform, python)), LOCK):
         shutil.copy(file, folder)
     hermetic_wheel(folder)
 
@@ -90,6 +105,19 @@ def hermetic_files(prefix: str, source: Path = REPOSITORY, revision: Revision | 
         names = [name for name in archive.namelist() if Path(name).name not in LEFT_BY_PIP and name[-1] != "/"]
         files = [Entry(f"{prefix}/{name}", FILE, archive.read(name)) for name in names]
     return [*files, Entry(f"{prefix}/hermetic/{BUILD_FILE}", FILE, build)]
+
+
+def _installed_files(names: Set[str], platform: Platform, lock: Path) -> set[str]:
+    """The paths in the image of the files of packages, which pip lists in RECORD."""
+    packages = _kept(platform, lock=lock) / "packages"
+    records = [record for record in packages.glob("*.dist-info/RECORD") if _distribution(record.parent) in names]
+    rows = (row for record in records for row in csv.reader(record.read_text(encoding="utf-8").splitlines()))
+    return {f"{PLACE}/{row[0]}" for row in rows}
+
+
+def _distribution(folder: Path) -> str:
+    """The normalized name of the package whose metadata a folder holds."""
+    return folder.name.split("-")[0].replace("_", "-").lower()
 
 
 def _kept(platform: Platform, python: str = PYTHON, lock: Path = LOCK) -> Path:

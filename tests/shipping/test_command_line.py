@@ -30,7 +30,7 @@ OFFLINE = ["unshare", "--user", "--map-root-user", "--net"]
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if sys.version_info[:2] != (3, 11):
-        pytest.skip("the locked wheels of the image are for Python 3.11")
+        pytest.skip("the command line is by default for Python 3.11")
     file = tmp_path_factory.mktemp("cli") / "hermetic.pyz"
     command_line(file)
     return file

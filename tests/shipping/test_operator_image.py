@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import email
 import gzip
 import hashlib
 import json
 import os
+import re
 import subprocess
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path, PurePosixPath
 
 import pytest
+from packaging.requirements import Requirement
 
 from hermetic.collect.probe.embedded_program import command
 from hermetic.collect.probe.program.asking import QUESTIONS
@@ -23,9 +27,10 @@ from shipping.layout import layout_files, write_tar
 from shipping.operator_image import ENVIRONMENT, operator_image
 from shipping.platforms import AMD64, ARM64, PLATFORMS, Platform, native_platform
 from shipping.revision import revision_of
-from shipping.root import UID
+from shipping.root import PYTHON, UID
 from shipping.wheel_parts import parts_of
-from shipping.wheels import LOCK, PLACE, locked_wheels, package_name
+from shipping.wheels import LOCK, PLACE, READS_KUBECONFIGS, REPOSITORY, locked_wheels, package_name
+from shipping.wheels import PYTHON as PYTHON_VERSION
 from testbed.emulation import EMULATOR, run_in_root
 from testbed.errors import BuildError
 from testbed.images.oci import Image
@@ -158,7 +163,7 @@ def test_every_compiled_file_is_of_the_platform(root, platform):
 
 
 def test_the_loader_that_programs_name_is_in_the_image(root, platform):
-    python = (root / "usr/bin/python3.11").read_bytes()
+    python = (root / PYTHON).read_bytes()
     assert f"/{platform.loader}\0".encode() in python
     target = (root / platform.loader).readlink()
     assert (root / str(target).lstrip("/") if target.is_absolute() else root / platform.loader).exists()
@@ -174,7 +179,7 @@ def test_it_has_no_shell_no_package_manager_and_no_program_but_python_and_hermet
     ]
     names = {path.relative_to(root).as_posix() for path in programs}
 
-    assert names == {"usr/bin/python3", "usr/bin/python3.11", "usr/local/bin/hermetic"}
+    assert names == {"usr/bin/python3", PYTHON, "usr/local/bin/hermetic"}
     assert NOT_IN_IT.isdisjoint(path.name for path in root.rglob("*") if path.is_file() and os.access(path, os.X_OK))
 
 
@@ -198,7 +203,7 @@ def test_every_compiled_file_finds_its_libraries_in_the_image(root, platform):
     assert len(compiled) > 50
     library_path = ":".join(str(root / parent / platform.libraries) for parent in ("lib", "usr/lib"))
     missing = {}
-    for path in [*compiled, root / "usr/bin/python3.11"]:
+    for path in [*compiled, root / PYTHON]:
         command = [loader, "--inhibit-cache", "--library-path", library_path, "--list", path]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         outside = [line for line in done.stdout.splitlines() if "=> /" in line and f"=> {root}/" not in line]
@@ -211,9 +216,38 @@ def test_its_packages_are_those_of_the_lock(root):
     metadata = [path.parent.name for path in (root / PLACE).glob("*.dist-info/METADATA")]
     locked = [line for line in LOCK.read_text().splitlines() if line and line[0].isalnum()]
 
-    assert len(metadata) == len(locked) + 1
+    assert len(metadata) == len(locked) + 1 - len(READS_KUBECONFIGS)
     package_names = {name.removesuffix(".dist-info").replace("_", "-").lower().rsplit("-", 1)[0] for name in metadata}
-    assert package_names == {line.split("==")[0].replace("_", "-").lower() for line in locked} | {"hermetic"}
+    named = {line.split("==")[0].replace("_", "-").lower() for line in locked} | {"hermetic"}
+    assert package_names == named - READS_KUBECONFIGS
+
+
+def test_it_has_every_package_that_a_pod_needs(root):
+    """Those that are left out are what the client of Kubernetes alone needs, by the metadata of all packages."""
+    wheels = {package_name(wheel): wheel for wheel in locked_wheels(native_platform())}
+    direct = {requirement.name for requirement in map(Requirement, declared_dependencies())}
+    needed, open_names = set[str](), direct - {"kubernetes"}
+    while open_names:
+        name = open_names.pop()
+        needed.add(name)
+        open_names |= required_by(wheels[name]) - needed
+    assert wheels.keys() - needed == READS_KUBECONFIGS
+    assert not any((root / PLACE / folder).exists() for folder in ("dateutil", "kubernetes", "oauthlib", "websocket"))
+
+
+def declared_dependencies() -> list[str]:
+    return tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["dependencies"]
+
+
+def required_by(wheel: Path) -> set[str]:
+    """The packages that a wheel needs in the image, without those of its extras."""
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        lines = email.message_from_string(archive.read(metadata).decode()).get_all("Requires-Dist", [])
+    requirements = list(map(Requirement, lines))
+    here = {"extra": "", "python_version": PYTHON_VERSION, "python_full_version": f"{PYTHON_VERSION}.0"}
+    wanted = [needed for needed in requirements if needed.marker is None or needed.marker.evaluate(here)]
+    return {re.sub(r"[-_.]+", "-", needed.name).lower() for needed in wanted}
 
 
 def image_of(built, platform: Platform) -> Image:
@@ -250,7 +284,7 @@ def test_a_scanner_recognises_debian_and_finds_the_packages_of_the_sbom(root, li
     assert scan.release.startswith(f"{debian.RELEASE_NUMBER}.")
     packages = {(name, version) for name, (version, _) in scan.packages.items()}
     assert packages | set(scan.wheels.items()) == listed
-    assert scan.packages["libssl3"][1] == "openssl", "advisories of Debian name the source package"
+    assert scan.packages["libssl3t64"][1] == "openssl", "advisories of Debian name the source package"
     assert (root / "etc/os-release").read_text() == (root / "usr/lib/os-release").read_text()
 
 
@@ -263,7 +297,7 @@ def test_every_file_of_a_debian_package_has_its_checksum_and_every_package_its_l
     sums = dict(
         line.split("  ")[::-1] for name in names for line in (status / f"{name}.md5sums").read_text().splitlines()
     )
-    assert {"usr/bin/python3.11", f"usr/lib/{platform.libraries}/libssl.so.3"} <= sums.keys()
+    assert {PYTHON, f"usr/lib/{platform.libraries}/libssl.so.3"} <= sums.keys()
     for name, md5 in sums.items():
         assert hashlib.md5((root / name).read_bytes(), usedforsecurity=False).hexdigest() == md5, name
 
@@ -288,13 +322,6 @@ def test_its_layers_are_compressed_without_a_time_and_are_at_most_35_mb(layout, 
         header = blob(layout, layer).read_bytes()[:10]
         assert header[:4] == b"\x1f\x8b\x08\x00", "no name of a file, no comment"
         assert header[4:8] == bytes(4), "no time"
-
-
-def test_the_advisory_on_minizip_does_not_apply(root, platform):
-    """The statement of shipping/vex.py: MiniZip is not compiled into the library of Debian."""
-    library = (root / "lib" / platform.libraries / "libz.so.1").read_bytes()
-    assert b"inflate" in library
-    assert b"zipOpenNewFileInZip" not in library
 
 
 def test_the_advisory_on_chfn_and_chsh_does_not_apply(root):
@@ -334,7 +361,7 @@ def test_a_package_of_another_hash_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(debian, "cache_folder", lambda: tmp_path)
     other = tmp_path / "debian" / "other.deb"
 
-    def fetches_another(_wanted, _folder, _architecture):
+    def fetches_another(_wanted, _folder, _architecture, _release):
         other.write_bytes(b"")
         return {first.name: other}
 
@@ -353,7 +380,7 @@ def test_a_version_that_the_archive_has_no_more_is_refused_unless_the_present_on
     monkeypatch.setattr(debian, "cache_folder", lambda: tmp_path)
     present = tmp_path / "present.deb"
 
-    def fetches_the_present_one_alone(requirements, _folder, _architecture):
+    def fetches_the_present_one_alone(requirements, _folder, _architecture, _release):
         return {} if "=" in requirements[first.name] else {first.name: present}
 
     monkeypatch.setattr(debian, "downloaded", fetches_the_present_one_alone)
@@ -416,7 +443,7 @@ def test_the_egress_probe_answers_in_the_image_of_each_platform(root, platform):
 
 EVERY_MODULE = """
 import importlib, pkgutil
-import hermetic, azure.identity, kopf, kubernetes.aio, prometheus_client
+import hermetic, azure.identity, kopf, prometheus_client
 for module in pkgutil.walk_packages(hermetic.__path__, "hermetic."):
     if not module.name.endswith("__main__"):
         importlib.import_module(module.name)
@@ -430,3 +457,15 @@ def test_every_module_finds_what_it_imports_in_the_image(root, platform):
     done = run_in_root(root, platform, ["/usr/bin/python3", "-c", EVERY_MODULE], ENVIRONMENT, UID)
 
     assert (done.returncode, done.stdout) == (0, "all of them\n"), done.stderr
+
+
+@needs_root
+@on_this_processor
+def test_the_image_says_that_it_reads_no_kubeconfig(root, platform):
+    (root / "tmp/config").write_text("contexts: []\n")
+    command = ["/usr/bin/python3", "-m", "hermetic", "check", "--kubeconfig", "/tmp/config"]
+    done = run_in_root(root, platform, command, ENVIRONMENT, UID)
+
+    assert done.returncode != 0
+    assert "the operator's image reads no kubeconfig" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr

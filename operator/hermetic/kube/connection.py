@@ -95,9 +95,6 @@ def from_pod(environ: Mapping[str, str], service_account: Path = SERVICE_ACCOUNT
 
 async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
     """The connection of one context (the current one by default); `path` may be a list, as $KUBECONFIG may."""
-    from kubernetes.aio.client import Configuration
-    from kubernetes.aio.config import load_kube_config
-
     if not _any_file(path):
         raise Unreachable(f"no kubeconfig at {path}", fix="pass --kubeconfig PATH or set KUBECONFIG")
     if context and (contexts := _contexts(path)) and context not in contexts:
@@ -106,10 +103,11 @@ async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
             f"the kubeconfig {path} has no context '{context}'" + (f"; did you mean '{near[0]}'?" if near else ""),
             fix=f"--context takes one of: {', '.join(contexts)}",
         )
-    configuration, captured = Configuration(), _LoggedError()
+    client, config = _client()
+    configuration, captured = client.Configuration(), _LoggedError()
     try:
         with captured:
-            loader = await load_kube_config(
+            loader = await config.load_kube_config(
                 config_file=path, context=context, client_configuration=configuration, persist_config=False
             )
     # For bad files the library raises its own exception, KeyError, YAML errors and base64 errors alike.
@@ -129,6 +127,18 @@ async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
         proxy=configuration.proxy,
         namespace=str(loader.current_context["context"].get("namespace") or ""),
     )
+
+
+def _client() -> tuple[Any, Any]:
+    """The modules `client` and `config` of the official client. Raises InputError in the operator's image."""
+    try:
+        from kubernetes.aio import client, config
+    except ModuleNotFoundError as error:
+        raise InputError(
+            "the operator's image reads no kubeconfig: in a pod it uses the mounted service account",
+            fix="use the command line, hermetic.pyz: 'make cli' builds it, and the bundle has it in cli/",
+        ) from error
+    return client, config
 
 
 def _authorization(loader: Any, configuration: Any, path: str) -> Callable[[], Awaitable[str]]:

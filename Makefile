@@ -220,6 +220,11 @@ test-engine: packages ## serve the real vLLM on the CPU in a sandbox (2.9 GB to 
 	$(BIN)/python -m testbed real-engine >/dev/null
 	HERMETIC_REAL_ENGINE=1 $(BIN)/python -m pytest tests/engine -o timeout=1800
 
+# Opt-in, and no part of `make test`, for the time that building it takes.
+.PHONY: test-image-policies
+test-image-policies: $(INSTALLED) ## let Ratify judge images by manifests/image-policies/ratify.yaml (more than 3 minutes of CPU to build when cold)
+	HERMETIC_IMAGE_POLICIES=1 $(BIN)/python -m pytest tests/image_policies -o timeout=3600
+
 .PHONY: test-faults
 test-faults: $(INSTALLED) ## live through 10,000 seeded schedules of faults in process (an hour and a half of one core); FAULTS="--count 500" for fewer
 	$(BIN)/python -m tests.schedules $(FAULTS)

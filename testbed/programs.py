@@ -34,6 +34,7 @@ MODULES = Path(__file__).resolve().parent / "modules"
 PROGRAMS = MODULES / "programs"
 OLDEST = MODULES / "oldest"
 KUBE_SCORE = MODULES / "kube-score"
+IMAGE_POLICIES = MODULES / "image-policies"
 MINIMUM_GO = (1, 26)
 GO_ENVIRONMENT = {"GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0"}
 PROGRESS_SECONDS = 15.0
@@ -152,6 +153,7 @@ FAMILIES = {
         ),
         Family("celcheck", _named(".", "celcheck"), module=OLDEST),
         Family("kube-score", {"kube-score": "github.com/zegl/kube-score/cmd/kube-score"}, module=KUBE_SCORE),
+        Family("ratify", _named(".", "ratify"), module=IMAGE_POLICIES),
     )
 }
 

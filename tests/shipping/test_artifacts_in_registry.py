@@ -12,67 +12,26 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hermetic.cli.bundle.layout import ARTIFACTS
-from hermetic.weights.oci import blob_name
 from shipping.cosign import cosign_attestations, cosign_signature, signed_statement
-from shipping.layout import layout_files
 from shipping.notation import notation_signature
 from shipping.oci_artifacts import Artifact, Blob, referrer, subject_of
 from shipping.provenance import PREDICATE_TYPE as PROVENANCE
 from shipping.signer import load_signer
-from testbed.images.layers import layer_of_files
 from testbed.images.oci import Image, as_json, digest_of
 from testbed.installation import REPOSITORY
 from testbed.programs import programs
-from tests.bundles import VERSION
-from tests.oci_images import write_layout
 from tests.sampled_groups import SHIPPING
-from tests.shipping.signature_programs import COSIGN, NOTATION, PAGE, judged, on_localhost, verifier
-from tests.shipping.signed_artifacts import (
-    IMAGE,
-    IMAGE_NAME,
-    REVISION,
-    artifacts,
-    new_chart,
-    references,
-    statement,
-    tags,
-)
+from tests.shipping.pushed_artifacts import another_image, named_subject, oras, push_with
+from tests.shipping.signature_programs import COSIGN, NOTATION, PAGE, judged, verifier
+from tests.shipping.signed_artifacts import IMAGE, IMAGE_NAME, REVISION, references, statement
 
 pytestmark = SHIPPING
-
-
-@pytest.fixture(scope="module")
-def chart():
-    return new_chart()
-
-
-@pytest.fixture(scope="module")
-def pushed(registry, keys, chart, tmp_path_factory) -> str:
-    """The registry with image, chart, and all that refers to them, by the name that its users call it."""
-    files = artifacts(chart, load_signer(keys.private, keys.certificate))
-    over = {name.removeprefix(ARTIFACTS): content for name, content in files.items()}
-    layout = write_layout(tmp_path_factory.mktemp("layout") / "layout", {**layout_files(IMAGE), **over})
-    host = on_localhost(registry.host)
-    for source, target in tags(chart):
-        push(layout, source, f"{host}/{target}")
-    return host
 
 
 @pytest.fixture(scope="module")
 def home(keys, pushed, tmp_path_factory) -> Path:
     """What somebody has who was given the public key and the certificate."""
     return verifier(tmp_path_factory.mktemp("verifier") / "own", keys, pushed)
-
-
-def push(layout: Path, tag: str, target: str) -> None:
-    oras("cp", "--recursive", "--from-oci-layout", f"{layout}:{tag}", target)
-
-
-def oras(*arguments: str) -> str:
-    done = subprocess.run([programs("oras")["oras"], *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_cosign_accepts_image_and_chart_with_the_key(pushed, chart, home):
@@ -165,28 +124,6 @@ def test_a_key_that_signed_nothing_is_refused_by_both(pushed, chart, other_keys,
             **NOT_OF_THE_KEY,
             NOTATION: "the signature's certificate chain does not contain any trusted certificate",
         }
-
-
-def another_image(content: str) -> Image:
-    return Image(IMAGE_NAME, VERSION, (layer_of_files({"a": content}),))
-
-
-def named_subject(image: Image) -> dict:
-    return {"name": IMAGE_NAME, "digest": {"sha256": image.digest.removeprefix("sha256:")}}
-
-
-def push_with(image: Image, signed: tuple[Artifact, ...], folder: Path, host: str) -> str:
-    """Pushes an image with what claims to be its signatures. Returns its reference."""
-    blobs = {blob.digest: blob.content for artifact in signed for blob in artifact.blobs}
-    blobs |= {artifact.digest: artifact.manifest for artifact in signed}
-    files = layout_files(image)
-    index = json.loads(files["index.json"])
-    index["manifests"] += [artifact.entry() for artifact in signed]
-    files |= {"index.json": as_json(index), **{blob_name(digest): blob for digest, blob in blobs.items()}}
-    layout = write_layout(folder, files)
-    for tag in (image.tag, *(artifact.tag for artifact in signed if artifact.tag)):
-        push(layout, tag, f"{host}/{IMAGE_NAME}:{tag}")
-    return f"{host}/{IMAGE_NAME}@{image.digest}"
 
 
 @pytest.fixture(scope="module")

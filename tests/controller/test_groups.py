@@ -24,9 +24,15 @@ def a_group_model(**spec: Any) -> Manifest:
     return a_model(**{"accelerator": {"count": 8, "nodes": 2}, "endpoint": {}, **spec})
 
 
+def give_address(manifest: Manifest) -> None:
+    """The API server gives a Service its cluster IP as it creates it."""
+    if manifest["kind"] == "Service":
+        manifest["spec"].setdefault("clusterIP", "10.0.0.7")
+
+
 @contextlib.asynccontextmanager
 async def controllers(cluster: ClusterInMemory) -> AsyncIterator[None]:
-    """Cluster IPs, the pods of StatefulSets and their kubelets, as long as the scenario goes on."""
+    """The pods of StatefulSets and their kubelets, as long as the scenario goes on."""
     task = asyncio.ensure_future(_control(cluster))
     try:
         yield
@@ -38,9 +44,6 @@ async def controllers(cluster: ClusterInMemory) -> AsyncIterator[None]:
 async def _control(cluster: ClusterInMemory) -> None:
     tasks: list[asyncio.Future[None]] = []
     while True:
-        for service in cluster.of_kind("Service"):
-            if "clusterIP" not in service["spec"]:
-                cluster.edit(_at(service), lambda live: live["spec"].update(clusterIP="10.0.0.7"))
         for stateful_set in cluster.of_kind(STATEFUL_SET):
             _scale(cluster, stateful_set, tasks)
         await asyncio.sleep(0.2)
@@ -122,7 +125,7 @@ KILLS: dict[str, Callable[[ClusterInMemory], object]] = {
 
 
 def test_group_is_written_after_its_network_policy_and_its_service() -> None:
-    cluster = ClusterInMemory()
+    cluster = ClusterInMemory(admit=give_address)
 
     async def scenario() -> None:
         async with running(cluster, reflectors=True), controllers(cluster):
@@ -141,7 +144,7 @@ def test_group_is_written_after_its_network_policy_and_its_service() -> None:
 
 @pytest.mark.parametrize("kill", KILLS.values(), ids=list(KILLS))
 def test_member_that_dies_restarts_its_group_once(kill: Callable[[ClusterInMemory], object]) -> None:
-    cluster = ClusterInMemory()
+    cluster = ClusterInMemory(admit=give_address)
 
     async def scenario() -> None:
         async with running(cluster, reflectors=True), controllers(cluster):
@@ -163,7 +166,7 @@ def test_member_that_dies_restarts_its_group_once(kill: Callable[[ClusterInMemor
 
 
 def test_operator_that_starts_again_writes_nothing_and_remembers_the_restarts() -> None:
-    cluster = ClusterInMemory()
+    cluster = ClusterInMemory(admit=give_address)
 
     async def scenario() -> None:
         async with controllers(cluster):
@@ -185,7 +188,7 @@ def test_operator_that_starts_again_writes_nothing_and_remembers_the_restarts() 
 
 
 def test_service_of_a_group_that_others_delete_comes_back_and_its_group_follows_the_new_address() -> None:
-    cluster = ClusterInMemory()
+    cluster = ClusterInMemory(admit=give_address)
 
     async def scenario() -> None:
         async with running(cluster, reflectors=True), controllers(cluster):

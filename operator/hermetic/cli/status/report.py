@@ -149,11 +149,6 @@ def _nodes(spec: Manifest) -> int:
     return int((spec.get("accelerator") or {}).get("nodes") or 1)
 
 
-def _gpus(spec: Manifest) -> str:
-    count, resource = _at(spec, "accelerator", "count") or 1, _at(spec, "accelerator", "resource") or "nvidia.com/gpu"
-    return f"{count} x {resource}" + (f" on each of {_nodes(spec)} nodes" if _nodes(spec) > 1 else "")
-
-
 def report(deployment: Manifest, pods: Sequence[Manifest], audit: Manifest | None) -> DeploymentReport:
     """The report of one ModelDeployment; `audit` is the cluster's EgressAudit, None when it cannot be read."""
     metadata, spec, status = deployment["metadata"], deployment.get("spec") or {}, deployment.get("status") or {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ OF_PODS: dict[str, Callable[[GroupWorld, str], None]] = {
 }
 OF_THE_CLUSTER = ("reconcile", "control", "close", "open", "change", "replicas", "wait", "wait long", "scale by others")
 ACTIONS = ("reconcile", "reconcile", *OF_THE_CLUSTER, *OF_PODS)
-steps = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 5)), max_size=60)
+EVENTS = 60
 
 
 def judged(world: GroupWorld, manifest: Manifest) -> None:
@@ -91,19 +92,18 @@ def of_the_cluster(world: GroupWorld, action: str, number: int) -> None:
                 stateful_set["metadata"]["generation"] += 1
 
 
-@given(steps, st.sampled_from([2, 3]), st.integers(1, 3))
+@given(st.integers(0, 2**32), st.sampled_from([2, 3]), st.integers(1, 3))
 def test_no_order_of_events_mixes_a_group_or_starts_one_behind_a_closed_gate_and_all_serve_in_the_end(
-    events: list[tuple[str, int]], nodes: int, replicas: int
+    seed: int, nodes: int, replicas: int
 ) -> None:
-    world = GroupWorld(a_group_model(nodes=nodes, replicas=replicas), on_write=judged)
-    for action, number in events:
-        acted(world, action, number)
+    """By a generator of its own: most of the short lists that are drawn never bring a group to serve."""
+    world, random = GroupWorld(a_group_model(nodes=nodes, replicas=replicas), on_write=judged), Random(seed)
+    for _ in range(EVENTS):
+        acted(world, random.choice(ACTIONS), random.randint(0, 5))
         for stateful_set in world.sets():
-            marks = {
-                pod["metadata"]["labels"]["hermetic.dev/pod-template"]
-                for pod in world.members(stateful_set["metadata"]["name"])
-            }
+            members = world.members(stateful_set["metadata"]["name"])
+            marks = {pod["metadata"]["labels"]["hermetic.dev/pod-template"] for pod in members}
             assert len(marks) <= 1, "pods of two templates in one group"
     world.evidence = evidence()
-    world.settle(rounds=200, seconds=30)
+    world.settle(rounds=150, seconds=30)
     assert world.planned().apply == ()

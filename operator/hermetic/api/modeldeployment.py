@@ -422,7 +422,7 @@ class GroupStatus(ApiModel):
     restarts: Annotated[int, Field(ge=0)]
     """How often the group was stopped because a pod failed, was lost or got no node."""
     message: Annotated[str, StringConstraints(max_length=1024)] | None = None
-    """Which pod, on which node, and why; absent where there is nothing to tell."""
+    """Which pod, on which node, and why; absent while the group serves."""
 
 
 class ModelDeploymentStatus(ApiModel):

@@ -67,10 +67,10 @@ def stale(pods: list[Manifest]) -> DeploymentReport:
     return report(deployment, pods, audit)
 
 
-def an_audit(reason: str, message: str, *others: Manifest, verdict: str = "Unknown") -> Manifest:
+def an_audit(reason: str, message: str, *further_conditions: Manifest, verdict: str = "Unknown") -> Manifest:
     audit = {**an_egress_audit(), "status": a_verdict(verdict, message=message)}
     truth = "True" if verdict == "Pass" else "False"
-    audit["status"]["conditions"] = [condition("Ready", truth, reason, message), *others]
+    audit["status"]["conditions"] = [condition("Ready", truth, reason, message), *further_conditions]
     return audit
 
 

@@ -246,8 +246,8 @@ def required_by(wheel: Path) -> set[str]:
         lines = email.message_from_string(archive.read(metadata).decode()).get_all("Requires-Dist", [])
     requirements = list(map(Requirement, lines))
     here = {"extra": "", "python_version": PYTHON_VERSION, "python_full_version": f"{PYTHON_VERSION}.0"}
-    wanted = [needed for needed in requirements if needed.marker is None or needed.marker.evaluate(here)]
-    return {re.sub(r"[-_.]+", "-", needed.name).lower() for needed in wanted}
+    needs = [needed for needed in requirements if needed.marker is None or needed.marker.evaluate(here)]
+    return {re.sub(r"[-_.]+", "-", needed.name).lower() for needed in needs}
 
 
 def image_of(built, platform: Platform) -> Image:

@@ -149,6 +149,12 @@ def _nodes(spec: Manifest) -> int:
     return int((spec.get("accelerator") or {}).get("nodes") or 1)
 
 
+def _gpus(spec: Manifest) -> str:
+    """GPUs of each pod, with the nodes of a replica where there are several."""
+    gpus = f"{_at(spec, 'accelerator', 'count') or 1} x {_at(spec, 'accelerator', 'resource') or 'nvidia.com/gpu'}"
+    return gpus if _nodes(spec) == 1 else f"{gpus} on each of {_nodes(spec)} nodes"
+
+
 def report(deployment: Manifest, pods: Sequence[Manifest], audit: Manifest | None) -> DeploymentReport:
     """The report of one ModelDeployment; `audit` is the cluster's EgressAudit, None when it cannot be read."""
     metadata, spec, status = deployment["metadata"], deployment.get("spec") or {}, deployment.get("status") or {}

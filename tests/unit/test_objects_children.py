@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermetic.kinds import BY_KIND, DEPLOYMENT, HORIZONTAL_POD_AUTOSCALER
+from hermetic.kinds import BY_KIND, HORIZONTAL_POD_AUTOSCALER
 from hermetic.objects.children import (
     ALWAYS,
     CHILD_KINDS,
@@ -35,11 +35,11 @@ def test_what_isolates_is_the_same_with_and_without_the_rest(shape: str) -> None
 
 
 def test_pods_come_after_everything_that_they_need() -> None:
-    (workload,) = WORKLOAD_KINDS
+    (wave,) = {CHILDREN[workload.kind].wave for workload in WORKLOAD_KINDS}
     # An autoscaler without pods reports that it can read no metric: it alone comes after them.
-    later = [child.kind for child in TABLE if child.wave >= CHILDREN[workload.kind].wave]
-    assert later == [HORIZONTAL_POD_AUTOSCALER, DEPLOYMENT]
-    assert CHILDREN[HORIZONTAL_POD_AUTOSCALER.kind].wave > CHILDREN[DEPLOYMENT.kind].wave
+    later = [child.kind for child in TABLE if child.wave >= wave]
+    assert later == [HORIZONTAL_POD_AUTOSCALER, *WORKLOAD_KINDS]
+    assert CHILDREN[HORIZONTAL_POD_AUTOSCALER.kind].wave > wave
     assert CHILDREN["PersistentVolume"].wave < CHILDREN["PersistentVolumeClaim"].wave
 
 

@@ -11,6 +11,7 @@ COMMANDS = {
     "run": "testbed.run",
     "controlplane": "testbed.controlplane",
     "cloud-provider": "testbed.cloud_provider",
+    "gateway-controller": "testbed.gateway.controller",
     "probe-simulator": "testbed.probe_simulator",
     "azure": "testbed.azure.command",
     "azure-cli": "testbed.azure_cli.installing",

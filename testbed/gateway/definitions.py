@@ -5,7 +5,7 @@ The module is downloaded by the Go command once and checked against go.sum; noth
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ def install(api: Api) -> None:
         name = definition["metadata"]["name"]
         api.apply(f"{DEFINITIONS}/{name}", definition)
     for plural in PLURALS:
-        wait_until(f"the kind of {plural}", lambda plural=plural: _is_served(api, plural), [])
+        wait_until(f"the kind of {plural}", partial(_is_served, api, plural), [])
 
 
 def uninstall(api: Api) -> None:
@@ -54,7 +54,11 @@ def uninstall(api: Api) -> None:
     for definition in definitions():
         api.delete(f"{DEFINITIONS}/{definition['metadata']['name']}")
     for plural in PLURALS:
-        wait_until(f"the end of {plural}", lambda plural=plural: not _is_served(api, plural), [])
+        wait_until(f"the end of {plural}", partial(_is_gone, api, plural), [])
+
+
+def _is_gone(api: Api, plural: str) -> bool:
+    return not _is_served(api, plural)
 
 
 def _is_served(api: Api, plural: str) -> bool:

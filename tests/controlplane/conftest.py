@@ -15,11 +15,16 @@ from testbed.fleet import Pool, add_nodes, remove_nodes
 from testbed.processes import Component
 from tests.controlplane.deployments import deployments, gpu_nodes, hermetic, served
 from tests.controlplane.fault_fixtures import behind, proxy, start_behind
+from tests.controlplane.gateway_fixtures import gateway_api, gateway_controller, gateway_namespace, gateway_objects
 from tests.controlplane.operator_fixtures import installed, operator, start_operator
 
 __all__ = [
     "behind",
     "deployments",
+    "gateway_api",
+    "gateway_controller",
+    "gateway_namespace",
+    "gateway_objects",
     "gpu_nodes",
     "hermetic",
     "installed",

@@ -224,7 +224,7 @@ def wanted(*weights: tuple[str, int]) -> Any:
 
 
 def clusters_of_routes(delivery: Delivery, version: str) -> tuple[str, set[str]]:
-    """The version of the routes that Envoy gets that has this one, and the clusters they name."""
+    """The version of the routes that an Envoy with this version gets, and the clusters that they name."""
     answer = delivery.answer("routes", ["port-80"], version)
     if answer is None:
         return version, set()

@@ -85,17 +85,18 @@ def _write_manifest(model: Path) -> str:
     return str(json.loads(done.stdout)["digest"])
 
 
-def configuration(estate: Estate, **lowered: dict[str, str]) -> dict[str, Any]:
+def configuration(estate: Estate, **lowered: Any) -> dict[str, Any]:
     """The operator's: what the samples use is allowed, and the operator's own image verifies weights.
 
-    Everything else has its default, unless it is `lowered`: `isolation={"minimumEnforcement": "Report"}`.
+    Everything else has its default, unless it is `lowered`: `isolation={"minimumEnforcement": "Report"}`. Further keys
+    are added: `gateways=[...]`.
     """
     allowed = {key: value for key, value in CONFIGURATION.items() if key not in ("isolation", "integrity")}
     integrity = {"verifiers": [estate.operator_image], **lowered.pop("integrity", {})}
     return {**allowed, "integrity": integrity, **lowered}
 
 
-def overlay(estate: Estate, folder: Path, **lowered: dict[str, str]) -> Path:
+def overlay(estate: Estate, folder: Path, **lowered: Any) -> Path:
     """A kustomize overlay as a platform team writes it: the operator's image by digest, and its `configuration`."""
     shutil.copytree(REPOSITORY / "manifests", folder / "manifests")
     shutil.copytree(REPOSITORY / "crds", folder / "crds")

@@ -1,0 +1,129 @@
+"""Models behind one Gateway: rendered by the operator, routed by the real Envoy to pods of a real node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from testbed import openai_client
+from testbed.demo.estate import Estate, overlay
+from testbed.gateway.on_node import ALLOWED, NAME, NAMESPACE, NodeGateway, node_gateway
+from testbed.gateway.traffic import KEEP_ALIVE, Traffic, answered_by, weigh
+from testbed.installation import REPOSITORY, wait_for
+from testbed.kubectl import Kubectl
+from testbed.node.handle import RunningNode
+from tests.node.serving import Model
+from tests.scenarios import Manifest, a_baked_model
+
+Deploy = Callable[..., Model]
+MODEL = "meta/llama-3.1-8b-instruct"
+ROUTED = {"gateway": {"name": NAME, "namespace": NAMESPACE}}
+
+
+@pytest.fixture(scope="module")
+def gateway(
+    node: RunningNode,
+    estate: Estate,
+    hermetic: Kubectl,
+    kubectl: Kubectl,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[NodeGateway]:
+    """The Gateway, and the operator that allows it."""
+    folder = tmp_path_factory.mktemp("gateway")
+    with node_gateway(node, folder) as running:
+        ours = overlay(
+            estate,
+            folder / "install",
+            isolation={"minimumEnforcement": "Report"},
+            integrity={"minimumPolicy": "Off"},
+            gateways=ALLOWED,
+        )
+        kubectl("apply", "--server-side", "--kustomize", str(REPOSITORY / "manifests" / "gateways"))
+        kubectl("apply", "--server-side", "--kustomize", str(ours))
+        hermetic("rollout", "status", "deployment/hermetic-operator", "--timeout=50s")
+        yield running
+
+
+def routed(name: str, model: str = MODEL, **gateway: Any) -> Manifest:
+    """The smallest deployment, behind the Gateway."""
+    endpoint = {"gateway": {**ROUTED["gateway"], **gateway}}
+    manifest = a_baked_model(name, model={"name": model}, endpoint=endpoint)
+    manifest["spec"]["engine"]["vllm"]["extraEnv"] = [KEEP_ALIVE]
+    return manifest
+
+
+def until_routed(model: Model) -> str:
+    """Wait until the model serves and its endpoint is private; returns its URL, with /v1."""
+    model.until_reason("Serving")
+
+    def url() -> str | None:
+        private = model.condition("EndpointPrivate")
+        return str(model.manifest()["status"]["endpoint"]["url"]) if private.get("status") == "True" else None
+
+    return str(wait_for(f"a private endpoint of {model.name}", url))
+
+
+def test_three_models_are_asked_at_one_url_by_the_client_of_openai(
+    gateway: NodeGateway, deploy: Deploy, node: RunningNode
+) -> None:
+    names = [f"contoso/{name}" for name in ("small", "middle", "large")]
+    models = [deploy(routed(name.split("/")[1], name)) for name in names]
+    urls = [until_routed(model) for model in models]
+    assert urls == [f"http://{gateway.address}/{model.namespace}/{model.name}/v1" for model in models]
+
+    script = ("-c", openai_client.ASK_BY_HEADER, f"http://{gateway.address}/v1", *names)
+    client = node.from_client(str(openai_client.python()), *script)
+    assert client.stdout.splitlines() == [f"{name} ['{name}'] True" for name in names], client.stderr
+
+
+def test_a_rolling_update_behind_the_gateway_loses_no_request(
+    gateway: NodeGateway,  # noqa: ARG001
+    deploy: Deploy,
+    node: RunningNode,
+) -> None:
+    """Envoy keeps its connections to the pods, and learns a second late that a pod ends."""
+    model = deploy(routed("rolled"), replicas=2, drainSeconds=10)
+    url = until_routed(model)
+    traffic = Traffic(node, url, MODEL, seconds=60, rate=50)
+    patch = '{"spec":{"engine":{"vllm":{"maxModelLength":2048}}}}'
+    model.kubectl("patch", "mdep", model.name, "--type=merge", "--patch", patch)
+    model.until_reason("Serving", timeout=180)
+    report = traffic.report()
+    assert report["lost"] == {}
+    assert report["answered"] == report["sent"] > 0
+
+
+def member(name: str, weight: int) -> Manifest:
+    """A member of the group 'chat'."""
+    return routed(name, group="chat", weight=weight)
+
+
+def test_a_promotion_by_edits_of_weights_loses_no_request(
+    gateway: NodeGateway, deploy: Deploy, node: RunningNode, kubectl: Kubectl
+) -> None:
+    """The members have one URL; each step is waited for by what the canary answers."""
+    stable, canary = deploy(member("stable", 100)), deploy(member("canary", 0))
+    url = until_routed(stable)
+    assert until_routed(canary) == url == f"http://{gateway.address}/{stable.namespace}/chat/v1"
+    ours = kubectl.within(stable.namespace)
+    assert answered_by(node, ours, "canary") == 0
+
+    traffic = Traffic(node, url, MODEL, seconds=45, rate=50)
+    for weight in (10, 50, 100):
+        enough = answered_by(node, ours, "canary") + 20
+        weigh(ours, {"canary": weight, "stable": 100 - weight})
+        wait_for("answers of the canary", partial(_has_answered, node, ours, enough))
+    before = answered_by(node, ours, "stable")
+    assert traffic.is_running
+    report = traffic.report()
+    assert report["lost"] == {}
+    assert report["answered"] == report["sent"] > 0
+    # nothing but the requests that were on their way
+    assert answered_by(node, ours, "stable") - before < report["sent"] / 10
+
+
+def _has_answered(node: RunningNode, kubectl: Kubectl, number: int) -> bool:
+    return answered_by(node, kubectl, "canary") >= number

@@ -15,6 +15,7 @@ from bench import (
     burst,
     closed_gate,
     evaluation,
+    promotion,
     restart,
     results,
     rolling_update,
@@ -38,6 +39,7 @@ FIGURES: dict[str, Callable[[], dict[str, Any]]] = {
     "rolling-update": rolling_update.measure,
     "adapters": adapters.measure,
     "autoscaling": autoscaling.measure,
+    "promotion": promotion.measure,
     "closed-gate": closed_gate.measure,
     "weights": weights.measure,
 }

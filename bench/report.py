@@ -114,6 +114,27 @@ def _rolling_update() -> Iterator[str]:
     yield origin(result)
 
 
+def _promotion() -> Iterator[str]:
+    result = results.load("promotion")
+    if result is None:
+        return
+    figures = result["figures"]
+    promoted, control = figures["promoted"], figures["control"]
+    rate, members = promoted["sent"] / figures["seconds"], promoted["answeredBy"]
+    yield "## Requests lost in a promotion through one Gateway\n"
+    yield (
+        f"Two members of a group share a route of the real Envoy. {rate:.0f} requests a second come in for "
+        f"{figures['seconds']:g} s, half of them streamed, while edits of the weights move 0, 10, 50 and 100 % to the "
+        f"canary. It answered {members['canary']:,} of them, the stable member {members['stable']:,}.\n"
+    )
+    rows = [
+        ("the promotion", "0 of >= 30,000", f"{promoted['sent']:,}", str(sum(promoted["lost"].values()))),
+        ("a pod that is ended at once", "some", f"{control['sent']:,}", str(sum(control["lost"].values()))),
+    ]
+    yield table(("", "goal", "sent", "lost"), rows)
+    yield origin(result)
+
+
 def _closed_gate() -> Iterator[str]:
     result = results.load("closed-gate")
     if result is None:
@@ -328,6 +349,7 @@ SECTIONS = (
     _rolling_update,
     serving_page.adapters_section,
     serving_page.autoscaling_section,
+    _promotion,
     _closed_gate,
     audit_page.audit_section,
     audit_page.several_clusters_section,

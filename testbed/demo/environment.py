@@ -18,6 +18,7 @@ from testbed.demo.evidence import JumpBox
 from testbed.demo.narration import show
 from testbed.errors import CannotRunError
 from testbed.fleet import Pool, add_nodes
+from testbed.gateway.on_node import ALLOWED, node_gateway
 from testbed.installation import OperatorProcess, install, operator_kubeconfig
 from testbed.kubectl import Kubectl
 from testbed.node.command import check
@@ -90,8 +91,10 @@ def _with_a_real_node(folder: Path, stack: ExitStack) -> DemoEnvironment:
     show("importing the images")
     node.import_images(estate.archive)
     kubectl = node.kubectl
+    show("a Gateway of the Gateway API's own CRDs, with the real Envoy behind an internal load balancer")
+    stack.enter_context(node_gateway(node, folder))
     show("installing Hermetic: kubectl apply -k overlay/ (CRDs, RBAC, policies, operator by digest), hermetic rbac")
-    kubectl("apply", "--server-side", "--kustomize", str(overlay(estate, folder / "install")))
+    kubectl("apply", "--server-side", "--kustomize", str(overlay(estate, folder / "install", gateways=ALLOWED)))
     _limit_the_operator(kubectl, folder / "install/manifests/operator/config.yaml")
     jump_box = _jump_box(folder, node.kubeconfig, stack)
     show("the audit of the simulated Azure begins on the jump box; its result is shown below")
@@ -146,6 +149,7 @@ STAND_INS_REAL = [
     "GPUs: a device plug-in that offers devices which are not there, and a driver library that shows them",
     "Azure Files: a CSI plug-in on the kubelet's socket that mounts local folders",
     "Azure load balancer: a controller that assigns by the same annotations; kube-proxy really answers",
+    "the controller of the Gateway: a stand-in that sets the documented conditions; Envoy is the real one",
     "vLLM, SGLang and NIM: one server that takes the same arguments and gives canned answers",
     "Azure: its management endpoint, by a server with an estate in memory; the audit of it is real",
 ]
@@ -153,5 +157,5 @@ STAND_INS_SIMULATED = [
     "nodes and pods: kwok (no container runs, so nothing can be asked)",
     "the probe's packets: nothing is sent, its pods are given the answers of a sealed machine",
     "Azure load balancer: a controller that assigns by the same annotations; nothing answers at the addresses",
-    STAND_INS_REAL[4],
+    STAND_INS_REAL[-1],
 ]

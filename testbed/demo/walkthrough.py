@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from testbed.demo.canary import promote_a_canary
 from testbed.demo.environment import DemoEnvironment, demo_environment
 from testbed.demo.estate import HERMETIC
 from testbed.demo.gpus import checked_gpus
@@ -188,6 +189,7 @@ STORY = (
     Part(_open_the_gate),
     Part(_ask, "the chat call"),
     Part(_roll_under_load, "the rolling update under load"),
+    Part(promote_a_canary, "the promotion of a canary"),
     Part(verified_weights, "weights that are verified"),
     Part(checked_gpus, "GPUs that are checked"),
     Part(_lose_isolation),

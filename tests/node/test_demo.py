@@ -51,3 +51,6 @@ def test_the_demo_ends_green() -> None:
     answer = re.search(r"answer: (\S.*)", done.stdout)
     assert answer
     assert re.search(r"lost 0\b", done.stdout)
+    promotion = done.stdout.split("== Two deployments share one address")[1].split("\n== ")[0]
+    assert "chat-canary has the weight 100, chat-stable 0" in promotion
+    assert re.search(r"sent \d{3,}, lost 0\b", promotion)

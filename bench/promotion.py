@@ -17,7 +17,7 @@ from testbed.api import Api
 from testbed.demo.estate import Estate, overlay
 from testbed.gateway.on_node import ALLOWED, NAME, node_gateway
 from testbed.gateway.on_node import NAMESPACE as GATEWAYS
-from testbed.gateway.traffic import KEEP_ALIVE, Traffic, answered_by, weigh
+from testbed.gateway.traffic import Traffic, answered_by, weigh
 from testbed.installation import REPOSITORY, wait_for
 from testbed.kubectl import Kubectl
 from testbed.node.handle import RunningNode, running_node
@@ -64,7 +64,6 @@ def _serve(node: RunningNode, estate: Estate) -> str:
         manifest = estate.sample("baked-image", resources=SMALL, isolation={"enforcement": "Report"})
         manifest["spec"] |= {"model": {"name": SERVED}, "endpoint": {"gateway": gateway}, "replicas": 1}
         manifest["metadata"]["name"] = name
-        manifest["spec"]["engine"]["vllm"]["extraEnv"] = [KEEP_ALIVE]
         node.kubectl.apply(manifest)
     for name in ("stable", "canary"):
         wait_for(f"Ready of {name}", partial(_is_ready, api, name), timeout=180)

@@ -10,7 +10,7 @@ from testbed.demo.models import statuses
 from testbed.demo.narration import chapter, show, watch_phases
 from testbed.errors import BedError
 from testbed.gateway.on_node import NAME, NAMESPACE
-from testbed.gateway.traffic import KEEP_ALIVE, Traffic, answered_by, weigh
+from testbed.gateway.traffic import Traffic, answered_by, weigh
 from testbed.installation import wait_for
 
 GROUP, STABLE, CANARY = "chat", "chat-stable", "chat-canary"
@@ -52,7 +52,6 @@ def _member(demo: DemoEnvironment, name: str, weight: int) -> dict[str, Any]:
     gateway = {"name": NAME, "namespace": NAMESPACE, "group": GROUP, "weight": weight}
     manifest = demo.estate.sample("baked-image", replicas=1, endpoint={"gateway": gateway}, model={"name": SERVED})
     manifest["metadata"]["name"] = name
-    manifest["spec"]["engine"]["vllm"]["extraEnv"] = [KEEP_ALIVE]
     return manifest
 
 

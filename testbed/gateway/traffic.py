@@ -13,9 +13,6 @@ from testbed.installation import REPOSITORY
 from testbed.kubectl import Kubectl
 from testbed.node.handle import RunningNode
 
-KEEP_ALIVE = {"name": "VLLM_HTTP_TIMEOUT_KEEP_ALIVE", "value": "4000"}
-"""Of `extraEnv`: vLLM ends a connection that is idle for 5 s, perhaps while Envoy sends a request on it. Envoy ends it
-after an hour."""
 LOAD = REPOSITORY / "testbed" / "load.py"
 
 

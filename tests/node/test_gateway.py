@@ -11,7 +11,7 @@ import pytest
 from testbed import openai_client
 from testbed.demo.estate import Estate, overlay
 from testbed.gateway.on_node import ALLOWED, NAME, NAMESPACE, NodeGateway, node_gateway
-from testbed.gateway.traffic import KEEP_ALIVE, Traffic, answered_by, weigh
+from testbed.gateway.traffic import Traffic, answered_by, weigh
 from testbed.installation import REPOSITORY, wait_for
 from testbed.kubectl import Kubectl
 from testbed.node.handle import RunningNode
@@ -50,9 +50,7 @@ def gateway(
 def routed(name: str, model: str = MODEL, **gateway: Any) -> Manifest:
     """The smallest deployment, behind the Gateway."""
     endpoint = {"gateway": {**ROUTED["gateway"], **gateway}}
-    manifest = a_baked_model(name, model={"name": model}, endpoint=endpoint)
-    manifest["spec"]["engine"]["vllm"]["extraEnv"] = [KEEP_ALIVE]
-    return manifest
+    return a_baked_model(name, model={"name": model}, endpoint=endpoint)
 
 
 def until_routed(model: Model) -> str:

@@ -183,6 +183,22 @@ def test_one_of_two_controllers_that_serves_the_route_is_enough() -> None:
     assert conditions(told(served(observed(a_gateway()), *reports)))["RouteServed"]["status"] == "True"
 
 
+@pytest.mark.parametrize(("observed_generation", "is_noted"), [(1, True), (2, False)])
+def test_report_about_an_earlier_version_of_the_route_counts_and_is_noted(
+    observed_generation: int, is_noted: bool
+) -> None:
+    report = a_report()
+    conditions_of_route = [
+        {**condition, "observedGeneration": observed_generation} for condition in report["conditions"]
+    ]
+    snapshot = served(observed(a_gateway()), {**report, "conditions": conditions_of_route})
+    route = snapshot.children[ROUTE]
+    newer = {**route, "metadata": {**route["metadata"], "generation": 2}}
+    served_condition = conditions(told(replace(snapshot, children={**snapshot.children, ROUTE: newer})))["RouteServed"]
+    assert served_condition["status"] == "True"
+    assert ("has not reported about the present version" in served_condition["message"]) == is_noted
+
+
 # ---------------------------------------------------------------------- when there is a route
 
 
@@ -238,7 +254,7 @@ def test_route_goes_with_the_field_and_the_load_balancer_comes() -> None:
         spec_of(a_share_model("phi", **{**a_model()["spec"], "endpoint": {"internalLoadBalancer": {}}})), snapshot, NOW
     )
     assert [deletion.kind.kind for deletion in decided.delete] == ["HTTPRoute"]
-    assert {kind for kind, _ in written(decided)} == {"NetworkPolicy", "Service"}
+    assert {kind for kind, _ in written(decided)} == {"NetworkPolicy", "Service", "Deployment"}
 
 
 def test_route_that_others_lead_elsewhere_is_corrected() -> None:

@@ -36,11 +36,24 @@ def weights(*members: GroupMember) -> dict[str, int]:
         ((a_member("a", 90), a_member("b", 10)), {"a": 90, "b": 10}),
         ((a_member("a", 90), a_member("b", 10, serves=False)), {"a": 90, "b": 0}),
         ((a_member("a", 90, serves=False), a_member("b", 10, serves=False)), {"a": 90, "b": 10}),
+        ((a_member("a", 0), a_member("b", 100, serves=False)), {"a": 0, "b": 100}),
+        ((a_member("a", 0, serves=False), a_member("b", 0)), {"a": 0, "b": 1}),
+        ((a_member("a", 0, serves=False), a_member("b", 0, serves=False)), {"a": 1, "b": 0}),
         ((a_member("a", 90), a_member("b", 10, has_service=False)), {"a": 90}),
         ((a_member("a", 90), a_member("b", 10, is_deleting=True)), {"a": 90}),
         ((a_member("a", 90), a_member("b", 10, asks=("x", *ASKS[1:]))), {"a": 90}),
     ],
-    ids=["both serve", "one starts", "none serves", "no Service yet", "deleted", "asks for something else"],
+    ids=[
+        "both serve",
+        "one starts",
+        "none serves",
+        "the one with a weight ended",
+        "all 0",
+        "all 0 and none serves",
+        "no Service yet",
+        "deleted",
+        "asks for something else",
+    ],
 )
 def test_weights_are_those_of_members_that_can_answer(
     members: tuple[GroupMember, ...], expected: dict[str, int]
@@ -88,9 +101,15 @@ def test_at_most_one_member_writes_and_all_compute_the_same(members: list[GroupM
 @given(MEMBERS)
 def test_no_member_that_does_not_serve_gets_a_request_while_another_does(members: list[GroupMember]) -> None:
     of_all = backends(seen_by(members[0], *members))
-    serving = {member.owner for member in members if member.serves}
+    serving = {member.owner for member in members if member.serves and member.weight}
     if any(backend.owner in serving for backend in of_all):
         assert all(backend.weight == 0 for backend in of_all if backend.owner not in serving)
+
+
+@given(MEMBERS)
+def test_weights_of_a_route_are_never_all_0(members: list[GroupMember]) -> None:
+    of_all = backends(seen_by(members[0], *members))
+    assert not of_all or any(backend.weight for backend in of_all)
 
 
 def test_model_without_a_group_writes_its_own_route() -> None:

@@ -17,6 +17,10 @@ TLS = "/tls"
 # taking requests; the rest is margin.
 PROPAGATION_SECONDS = 20
 TEARDOWN_SECONDS = 30
+BEYOND_GATEWAYS = "4000"
+"""Seconds after which an engine behind a gateway closes an idle connection, 5 by default. The gateway must close it
+first, or a request that it sends just then is lost: Envoy keeps idle connections for an hour
+(https://www.envoyproxy.io/docs/envoy/latest/faq/configuration/timeouts) and repeats no POST."""
 
 ADDRESS_PORT = 29500
 """Where the head of a group serves its own address to the members."""

@@ -73,14 +73,17 @@ def _autoscaler_status(status: Manifest) -> dict[str, Any]:
 
 
 def _route_status(status: Manifest) -> dict[str, Any]:
-    """What each controller reports of the route."""
-    parents = (status.get("parents") or ())[:MOST_PARENTS]
-    return {
-        "parents": [
-            {"parentRef": parent.get("parentRef") or {}, "conditions": lean_conditions(parent.get("conditions") or ())}
-            for parent in parents
-        ]
-    }
+    """What each controller reports of the route, and of which generation."""
+    return {"parents": [_parent(parent) for parent in (status.get("parents") or ())[:MOST_PARENTS]]}
+
+
+def _parent(parent: Manifest) -> dict[str, Any]:
+    conditions = parent.get("conditions") or ()
+    lean: list[dict[str, Any]] = [
+        {**condition, **{key: reported[key] for key in ("observedGeneration",) if isinstance(reported.get(key), int)}}
+        for condition, reported in zip(lean_conditions(conditions), conditions, strict=False)
+    ]
+    return {"parentRef": parent.get("parentRef") or {}, "conditions": lean}
 
 
 def lean_conditions(conditions: Sequence[Manifest]) -> list[dict[str, str]]:

@@ -88,6 +88,8 @@ def route_served(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Condit
     if refused is not None:
         return ConditionUpdate(kind, *refused)
     message = f"{_subject(route, snapshot)} serves HTTPRoute '{route_name(route, snapshot.owner)}'{share(snapshot)}"
+    if not _is_reported(route, snapshot):
+        message += "; its controller has not reported about the present version of it yet"
     if other := snapshot.gateway.model_name_holder:
         message += f"; the header {MODEL_NAME_HEADER} leads to '{other}', which had the name '{spec.model.name}' first"
     return ConditionUpdate(kind, "True", GatewayReason.ROUTE_ACCEPTED, message)
@@ -153,6 +155,22 @@ def _of_the_route(route: GatewayRoute, snapshot: ClusterSnapshot) -> Iterator[Ob
         )
     elif not served:
         yield next(_refused(parents[0]))
+
+
+def _is_reported(route: GatewayRoute, snapshot: ClusterSnapshot) -> bool:
+    """Whether a controller has reported about the present generation of the route.
+
+    An edit of a weight changes the generation. What was accepted before stays accepted until the controller says
+    otherwise: a model would not be Ready for a moment at every step of a promotion.
+    """
+    live = live_route(route, snapshot) or {}
+    generation = (live.get("metadata") or {}).get("generation", 0)
+    return any(
+        condition.get("type") == "Accepted" and condition.get("observedGeneration", generation) >= generation
+        for parent in (live.get("status") or {}).get("parents") or ()
+        if _names(parent.get("parentRef") or {}, route, snapshot.owner.namespace)
+        for condition in parent.get("conditions") or ()
+    )
 
 
 def _refused(parent: Manifest) -> Iterator[Objection]:

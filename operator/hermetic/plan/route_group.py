@@ -47,14 +47,16 @@ def is_written_here(snapshot: ClusterSnapshot) -> bool:
 def backends(snapshot: ClusterSnapshot) -> tuple[Backend, ...]:
     """Those of all members that have a Service, with the weights that count.
 
-    A member without a pod that serves has the weight 0 while another one serves. While none does, the weights are those
-    of the specs: a gateway answers 503 for a Service without pods, and some refuse a route whose weights are all 0.
+    A member without a pod that serves has the weight 0 while another one serves. While none with a weight does, the
+    weights are those of the specs: a gateway answers 503 for a Service without pods. The oldest has the weight 1 where
+    all are 0, as between two edits of a promotion: gateways answer 500 for such a rule, or refuse all of their routes.
     """
     members = [member for member in _alike(snapshot.gateway.members)[:MOST_MEMBERS] if member.has_service]
-    is_served = any(member.serves for member in members)
-    return tuple(
-        Backend(member.owner, member.port, member.weight if member.serves or not is_served else 0) for member in members
-    )
+    is_served = any(member.serves and member.weight for member in members)
+    weights = [member.weight if member.serves or not is_served else 0 for member in members]
+    if members and not any(weights):
+        weights[next((at for at, member in enumerate(members) if member.serves), 0)] = 1
+    return tuple(Backend(member.owner, member.port, weight) for member, weight in zip(members, weights, strict=True))
 
 
 def share(snapshot: ClusterSnapshot) -> str:

@@ -20,7 +20,7 @@ from hermetic.engines.extra_arguments import WrittenFlag, whole_number
 from hermetic.engines.failure_signatures import Signatures
 from hermetic.engines.flag_engine import FlagEngine, tls_flags
 from hermetic.engines.group_members import group_environment, sglang_group_flags
-from hermetic.engines.launch import Launch, from_secret, literal, model_path, pod_address, pod_uid
+from hermetic.engines.launch import BEYOND_GATEWAYS, Launch, from_secret, literal, model_path, pod_address, pod_uid
 from hermetic.engines.offline_environment import CACHE_FOLDERS, HOME, OFFLINE
 from hermetic.engines.sglang.tables import TABLES
 from hermetic.sizing.serving import Serving
@@ -44,6 +44,7 @@ WITHOUT_A_KEY = (
 )
 API_KEY = "SGLANG_SERVER_API_KEY"
 ADMIN_KEY = "SGLANG_SERVER_ADMIN_KEY"
+KEEP_ALIVE = "SGLANG_TIMEOUT_KEEP_ALIVE"
 # An empty list means every domain. No TCP connection can be opened to the broadcast address: the kernel refuses it
 # without sending a packet, and there is no name to resolve.
 NOWHERE = "255.255.255.255"
@@ -172,7 +173,10 @@ def _environment(spec: ModelDeploymentSpec, sglang: Sglang) -> tuple[dict[str, A
         # could call them, without any key every pod that can connect.
         pod_uid(ADMIN_KEY),
     ]
-    ours += group_environment(spec, SGLANG.ready_path, {variable.name for variable in sglang.extra_env})
+    named = {variable.name for variable in sglang.extra_env}
+    ours += group_environment(spec, SGLANG.ready_path, named)
+    if spec.endpoint.gateway is not None and KEEP_ALIVE not in named:
+        ours.append(literal(KEEP_ALIVE, BEYOND_GATEWAYS))
     if spec.endpoint.api_key is not None:
         ours.append(from_secret(API_KEY, spec.endpoint.api_key.secret_name, spec.endpoint.api_key.key))
     return (*ours, *(literal(variable.name, variable.value) for variable in sglang.extra_env))

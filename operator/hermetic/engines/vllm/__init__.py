@@ -18,7 +18,7 @@ from hermetic.engines.failure_signatures import SIGNATURES, Signatures
 from hermetic.engines.flag_engine import FlagEngine, tls_flags
 from hermetic.engines.flag_tables import FlagTable
 from hermetic.engines.group_members import group_environment, vllm_group_flags
-from hermetic.engines.launch import Launch, from_secret, literal, model_path, pod_address
+from hermetic.engines.launch import BEYOND_GATEWAYS, Launch, from_secret, literal, model_path, pod_address
 from hermetic.engines.offline_environment import CACHE_FOLDERS, OFFLINE
 from hermetic.engines.vllm.input_limits import inputs_off
 from hermetic.engines.vllm.memory import serving
@@ -31,6 +31,7 @@ WITHOUT_A_KEY = (
     "the API key guards /v1, /v2 and /inference; other paths, /invocations (inference) among them, need none"
 )
 QUEUE_METRIC = "vllm:num_requests_waiting"
+KEEP_ALIVE = "VLLM_HTTP_TIMEOUT_KEEP_ALIVE"
 VOCABULARY_INCLUDED = 31
 """First minor release of vLLM 0 whose `oss-harmony` includes the vocabulary; it fails if configured to read another."""
 
@@ -160,6 +161,8 @@ def _environment(spec: ModelDeploymentSpec, vllm: Vllm, table: FlagTable) -> tup
         # Where gpt-oss reads its vocabulary, if at all: without a folder, it is fetched from a public store.
         known.append(literal("TIKTOKEN_ENCODINGS_BASE", model_path(spec.weights)))
     known.extend(group_environment(spec, VLLM.ready_path, named))
+    if spec.endpoint.gateway is not None and KEEP_ALIVE not in named:
+        known.append(literal(KEEP_ALIVE, BEYOND_GATEWAYS))
     if spec.endpoint.api_key is not None:
         known.append(from_secret("VLLM_API_KEY", spec.endpoint.api_key.secret_name, spec.endpoint.api_key.key))
     return (*known, *(literal(variable.name, variable.value) for variable in vllm.extra_env))

@@ -6,6 +6,7 @@ vLLM       entrypoint VLLM_ENTRYPOINT, environment vllm_environment("0.32.0")
 SGLang     entrypoint SGLANG_ENTRYPOINT, environment sglang_environment("0.5.23")
 NIM        entrypoint nim_entrypoint("2.1"), environment nim_environment("2.1")
 behaviour  a file named BEHAVIOUR_FILE in the model folder: stand_in/behaviour.py has its keys
+groups     vLLM and SGLang on several nodes take their real arguments and meet over the network: stand_in/group.py
 """
 
 from __future__ import annotations

@@ -12,9 +12,10 @@ from .behaviour import read_behaviour
 from .container_checks import OWN_VARIABLE, check_environment, check_writable
 from .failures import StartFailure, report
 from .nim_api import metric_prefix, nim_routes, nim_settings
-from .process import STOP_SIGNALS, EngineApi, run_engine
+from .process import EngineApi, run_engine
 from .sglang_api import OWN_VARIABLE as SGLANG_VARIABLE
-from .sglang_api import check_cache, sglang_routes, sglang_settings
+from .sglang_api import check_cache, sglang_member_routes, sglang_routes, sglang_settings
+from .signals import STOP_SIGNALS
 from .tables import Table, table_of
 from .vllm_api import vllm_routes, vllm_settings
 
@@ -54,7 +55,9 @@ def sglang(argv: Sequence[str]) -> int:
 
     def begin() -> EngineApi:
         check_cache()
-        return EngineApi(settings, sglang_routes, "sglang:", live_while_loading=False)
+        return EngineApi(
+            settings, sglang_routes, "sglang:", live_while_loading=False, member_routes=sglang_member_routes()
+        )
 
     return _run(begin, settings.model)
 

@@ -68,10 +68,14 @@ def write_below(folder: Path) -> None:
 
 
 def check_shared_memory(settings: Settings, folder: Path = SHARED_MEMORY) -> None:
-    """Workers talk through shared memory; one worker alone needs none."""
-    if settings.engine.tensor_parallel_size == 1:
+    """Workers talk through shared memory; one worker alone needs none, unless it is a member of a group.
+
+    The executor of several nodes has the queues for one worker as well (vLLM: v1/executor/multiproc_executor.py).
+    """
+    workers = settings.group.local_world_size if settings.group else settings.engine.tensor_parallel_size
+    if workers == 1 and settings.group is None:
         return
-    needed = BROADCAST_QUEUE + RESPONSE_QUEUE * settings.engine.tensor_parallel_size
+    needed = BROADCAST_QUEUE + RESPONSE_QUEUE * workers
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise StartFailure(shm_too_small(needed, free))

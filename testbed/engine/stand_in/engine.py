@@ -7,7 +7,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
+from typing import NoReturn, Protocol
 
+from .console import log
 from .metrics import Metrics
 
 
@@ -39,11 +41,24 @@ class Aborted(Exception):
     """The engine went away in the middle of a request."""
 
 
-class Engine:
-    """Shared by all request threads."""
+class Members(Protocol):
+    """The other members of a group, without which no token is computed."""
 
-    def __init__(self, metrics: Metrics, seconds_per_token: float, max_requests: int | None) -> None:
+    def step(self) -> bool:
+        """Whether all of them took part; it waits for those that do not answer."""
+
+    def lost(self) -> list[int]:
+        """Ranks that are gone."""
+
+
+class Engine:
+    """Shared by all request threads. `members`: None where the engine is alone."""
+
+    def __init__(
+        self, metrics: Metrics, seconds_per_token: float, max_requests: int | None, members: Members | None = None
+    ) -> None:
         self.metrics = metrics
+        self._members = members
         self._seconds_per_token = seconds_per_token
         self._max_requests = max_requests
         self._phase = Phase.LOADING
@@ -96,8 +111,15 @@ class Engine:
             )
 
     def paced(self, texts: list[str], idle: float = 0.0) -> Iterator[str | None]:
-        """Every word after its time; None for each `idle` seconds (0: never) without one. Raises Aborted."""
+        """Every word after its time; None for each `idle` seconds (0: never) without one. Raises Aborted.
+
+        Without all members it waits until the engine stops.
+        """
+        if self._members is not None and not self._members.step():
+            self._wait_without_members()
         for word in texts:
+            if self._members is not None and self._members.lost():
+                self._wait_without_members()
             due = time.monotonic() + self._seconds_per_token
             while (left := due - time.monotonic()) > 0:
                 if self._gone.wait(min(left, idle) if idle else left):
@@ -107,6 +129,11 @@ class Engine:
             if self._gone.is_set():
                 raise Aborted
             yield word
+
+    def _wait_without_members(self) -> NoReturn:
+        log(f"a request waits for members that are gone: {self._members and self._members.lost()}", "ERROR")
+        self._gone.wait()
+        raise Aborted
 
     def stop(self, timeout: float) -> bool:
         """Takes no more requests, lets running ones finish for `timeout` seconds, then aborts; False if it had to."""

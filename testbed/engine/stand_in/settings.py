@@ -29,6 +29,28 @@ class EngineSettings:
 
 
 @dataclass(frozen=True)
+class GroupSettings:
+    """One member's part of an engine on several nodes.
+
+    world_size: workers of all nodes. is_headless: vLLM's flag; SGLang needs none. uneven: what the engine says of a
+    world that the nodes do not divide.
+    """
+
+    nodes: int
+    rank: int
+    address: str
+    port: int
+    world_size: int
+    is_headless: bool
+    uneven: str
+
+    @property
+    def local_world_size(self) -> int:
+        """Workers of this node."""
+        return self.world_size // self.nodes
+
+
+@dataclass(frozen=True)
 class Settings:
     """One start of the stand-in."""
 
@@ -49,5 +71,6 @@ class Settings:
     idle_connection_seconds: float = 5.0
     quiet_paths: frozenset[str] = frozenset()
     engine: EngineSettings = EngineSettings()
+    group: GroupSettings | None = None
     line: str = ""
     parsed: Mapping[str, Any] = field(default_factory=dict)

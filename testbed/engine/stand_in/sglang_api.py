@@ -1,6 +1,7 @@
 """The API of SGLang: `sglang serve --model-path PATH --flags`, /health and /ready, a key on nearly every path.
 
-From the source of 0.5.23: srt/utils/auth.py, srt/entrypoints/http_server.py, srt/managers/tokenizer_manager.py.
+From the source of 0.5.23: srt/utils/auth.py, srt/entrypoints/http_server.py, srt/managers/tokenizer_manager.py,
+srt/entrypoints/engine.py, srt/server_args.py.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from .arguments import Parsed, add_flags
 from .container_checks import write_below
 from .engine import Engine, Phase
 from .openai_routes import OpenAi
-from .settings import EngineSettings, Settings, Tls
+from .settings import EngineSettings, GroupSettings, Settings, Tls
 from .tables import Table
 from .web import Exchange, Routes
 
@@ -51,6 +52,24 @@ def sglang_settings(argv: Sequence[str], table: Table) -> Settings:
             reads_weights=parsed.get("load-format") != "dummy",
         ),
         admin_key=str(parsed.get("admin-api-key", "")),
+        group=_group(parsed),
+    )
+
+
+def _group(parsed: Parsed) -> GroupSettings | None:
+    """None on a single node. Without an address SGLang meets on its own loopback, where no other node is."""
+    nodes = parsed.get("nnodes", 1)
+    if nodes == 1:
+        return None
+    address, _, port = str(parsed.get("dist-init-addr", "127.0.0.1:20000")).rpartition(":")
+    return GroupSettings(
+        nodes=nodes,
+        rank=parsed.get("node-rank", 0),
+        address=address,
+        port=int(port),
+        world_size=parsed.get("tp-size", 1) * parsed.get("pp-size", 1),
+        is_headless=True,
+        uneven="AssertionError: tp_size must be divisible by number of nodes",
     )
 
 
@@ -75,6 +94,12 @@ def check_cache() -> None:
     """Writes where SGLang keeps compiled kernels."""
     home = os.path.expanduser("~/.cache/sglang")  # noqa: PTH111 - leaves the ~ where there is no home
     write_below(Path(os.environ.get("SGLANG_CACHE_DIR") or home))
+
+
+def sglang_member_routes() -> Routes:
+    """What a rank above 0 answers when it has loaded: srt/utils/common.py, `launch_dummy_health_check_server`."""
+    paths = ("/ping", "/health", "/health_generate")
+    return {("GET", path): lambda exchange: exchange.send_bytes(200) for path in paths}
 
 
 def sglang_routes(settings: Settings, engine: Engine, openai: OpenAi) -> Routes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Sequence
 
@@ -10,7 +11,7 @@ from .arguments import Parsed, parse
 from .engine import Engine, Phase
 from .openai_routes import OpenAi
 from .pooling_api import Pooling
-from .settings import EngineSettings, Settings, Tls
+from .settings import EngineSettings, GroupSettings, Settings, Tls
 from .tables import Table
 from .web import Exchange, Routes
 
@@ -39,6 +40,7 @@ def vllm_settings(argv: Sequence[str], table: Table) -> Settings:
         quiet_paths=frozenset(path.strip() for path in quiet if path.strip()),
         parsed=parsed,
         engine=engine_settings(parsed),
+        group=_group(parsed),
     )
 
 
@@ -56,6 +58,28 @@ def engine_settings(parsed: Parsed) -> EngineSettings:
 def _adapters(parsed: Parsed) -> tuple[str, ...]:
     """The adapters that `--lora-modules` names in its JSON form: clients ask for each by its name."""
     return tuple(str(json.loads(text)["name"]) for text in parsed.get("lora-modules") or ())
+
+
+def _group(parsed: Parsed) -> GroupSettings | None:
+    """None on a single node, whatever the rank. Defaults and texts are those of 0.33.0 (engine/arg_utils.py)."""
+    nodes = parsed.get("nnodes", 1)
+    if nodes == 1:
+        return None
+    sizes = ("data-parallel-size", "pipeline-parallel-size", "tensor-parallel-size", "prefill-context-parallel-size")
+    world_size = math.prod(parsed.get(size, 1) for size in sizes)
+    return GroupSettings(
+        nodes=nodes,
+        rank=parsed.get("node-rank", 0),
+        address=parsed.get("master-addr", "127.0.0.1"),
+        port=parsed.get("master-port", 29501),
+        world_size=world_size,
+        is_headless=bool(parsed.get("headless")),
+        uneven=(
+            f"ValueError: Invalid data-parallel launch options: `--nnodes {nodes}` must evenly divide the total world "
+            f"size ({world_size}). Adjust `--nnodes`, `--data-parallel-size`, `--pipeline-parallel-size`, "
+            "`--tensor-parallel-size`, or `--prefill-context-parallel-size`."
+        ),
+    )
 
 
 def _tls(parsed: Parsed) -> Tls | None:

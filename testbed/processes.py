@@ -27,6 +27,22 @@ def bound_to_us(command: Sequence[str]) -> list[str]:
     return ["setpriv", "--pdeathsig", "KILL", "sh", "-c", unless_orphaned, *command]
 
 
+def reaping_orphans(work: Callable[[], int]) -> int:
+    """Does the work in a child and returns its exit code; this process, the first of its pid namespace, reaps.
+
+    When it ends, by itself or killed, the kernel ends everything in the namespace.
+    """
+    child = os.fork()
+    if child == 0:
+        # never back into the caller's frames: this is another process now
+        os._exit(work())
+    signal.signal(signal.SIGTERM, lambda _number, _frame: os._exit(0))
+    while True:
+        ended, status = os.waitpid(-1, 0)
+        if ended == child:
+            return os.waitstatus_to_exitcode(status)
+
+
 class Component:
     """One program with its log file.
 

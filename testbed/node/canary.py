@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from testbed.api import Api, Json
 from testbed.errors import ComponentError
-from testbed.node.addresses import NODE
 from testbed.node.config import PAUSE_IMAGE
 from testbed.processes import Component, wait_until
 
@@ -17,7 +16,6 @@ CANARY: Json = {
     "kind": "Pod",
     "metadata": {"name": "canary"},
     "spec": {
-        "nodeName": NODE,
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 0,
         "automountServiceAccountToken": False,
@@ -26,9 +24,9 @@ CANARY: Json = {
 }
 
 
-def run_canary(api: Api, components: Sequence[Component]) -> None:
-    """Raises ComponentError with the pod's own warnings when it does not come to run."""
-    api.create(PODS, CANARY)
+def run_canary(api: Api, node: str, components: Sequence[Component]) -> None:
+    """Raises ComponentError with the pod's own warnings when it does not come to run on the node."""
+    api.create(PODS, {**CANARY, "spec": {**CANARY["spec"], "nodeName": node}})
     try:
         wait_until("running first pod", lambda: _phase(api) in {"Running", "Failed"}, components, SECONDS)
     except ComponentError as error:
@@ -38,6 +36,7 @@ def run_canary(api: Api, components: Sequence[Component]) -> None:
     if _phase(api) == "Failed":
         raise ComponentError(f"the first pod failed\n{_warnings(api)}")
     api.delete(f"{PODS}/canary")
+    wait_until("end of the first pod", lambda: not api.get(PODS)["items"], components, SECONDS)
 
 
 def _phase(api: Api) -> str:

@@ -9,6 +9,7 @@ The first line on stdout is one JSON object, printed when a first pod has run:
     folder, shares, csiCalls, unhealthyGpus, auditLog (null without --audit-user)      to read and to change
     gpuStates         null without --gpu-driver: what the simulated driver shows of each GPU (testbed/simulated_nvml.py)
     kubectl, ctr, pid                 programs, and the node's first process as this machine numbers it
+    second            with `--nodes 2`: node, enter and folder of the second node
 
 SIGTERM and SIGINT end it; so does SIGKILL. Nothing is left behind. Exit 77: this machine cannot run a node.
 """
@@ -27,8 +28,8 @@ from testbed.errors import CannotRunError
 from testbed.fleet import SIZES
 from testbed.node import preflight
 from testbed.node.machine import labels_of
+from testbed.node.node_programs import REPOSITORY
 from testbed.node.options import DEFAULT_SIZE, NodeOptions
-from testbed.node.real_node import REPOSITORY
 from testbed.packages import SEARCH
 from testbed.programs import NODE_FAMILIES, programs
 
@@ -46,6 +47,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--size", choices=SIZES, default=DEFAULT_SIZE, help="the Azure size the node takes itself for")
     parser.add_argument("--gpus", type=int, help="how many GPUs it advertises (default: those of the size)")
     parser.add_argument("--gpu-driver", action="store_true", help="containers with GPUs get a simulated NVIDIA driver")
+    parser.add_argument("--nodes", type=int, choices=(1, 2), default=1, help="how many such nodes (default: 1)")
+    parser.add_argument("--enforce-policies", action="store_true", help="NetworkPolicies hold between the nodes")
     parser.add_argument("--label", action="append", default=[], metavar="KEY=VALUE", help="a further node label")
     parser.add_argument("--audit-user", action="append", metavar="USER", help="record this user's API requests")
     chosen = parser.parse_args(arguments)
@@ -98,6 +101,8 @@ def _wanted(chosen: argparse.Namespace) -> NodeOptions:
         labels={**labels_of(SIZES[chosen.size]), **dict(label.split("=", 1) for label in chosen.label)},
         audit_users=None if chosen.audit_user is None else tuple(chosen.audit_user),
         gpu_driver=chosen.gpu_driver,
+        nodes=chosen.nodes,
+        enforces_policies=chosen.enforce_policies,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed.node.addresses import NODE, NODE_ADDRESS, POD_NETWORK
+from testbed.node.addresses import NODE_ADDRESS, POD_NETWORKS, NodeIdentity
 from testbed.packages import CNI_PLUGINS, SEARCH
 
 PAUSE_IMAGE = "localhost/pause:1"
@@ -55,12 +55,11 @@ COREDNS = """\
 
 @dataclass(frozen=True)
 class Cluster:
-    """What the node's programs have to know of the cluster they join."""
+    """What the node's programs have to know of the cluster they join. `cgroup`: the root of this node's."""
 
     authority: Path
     kubelet: Path
     proxy: Path
-    admin: Path
     cgroup: str
 
 
@@ -74,7 +73,7 @@ def containerd(cni: Path) -> str:
     )
 
 
-def cni() -> dict[str, Any]:
+def cni(identity: NodeIdentity) -> dict[str, Any]:
     return {
         "cniVersion": "1.0.0",
         "name": "pods",
@@ -88,7 +87,7 @@ def cni() -> dict[str, Any]:
                 "ipam": {
                     "type": "host-local",
                     "dataDir": "/run/cni-ipam",
-                    "ranges": [[{"subnet": POD_NETWORK}]],
+                    "ranges": [[{"subnet": identity.pod_network}]],
                     "routes": [{"dst": "0.0.0.0/0"}],
                 },
             },
@@ -97,13 +96,13 @@ def cni() -> dict[str, Any]:
     }
 
 
-def kubelet(cluster: Cluster) -> dict[str, Any]:
+def kubelet(identity: NodeIdentity, cluster: Cluster) -> dict[str, Any]:
     """Never evicts for disk and never collects images: what was made by hand cannot be pulled again."""
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "containerRuntimeEndpoint": f"unix://{CONTAINERD_SOCKET}",
-        "address": NODE_ADDRESS,
+        "address": identity.address,
         "authentication": {
             "anonymous": {"enabled": False},
             "webhook": {"enabled": True},
@@ -130,21 +129,22 @@ def kubelet(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def kube_proxy(cluster: Cluster) -> dict[str, Any]:
+def kube_proxy(identity: NodeIdentity, cluster: Cluster) -> dict[str, Any]:
     """nf_conntrack_max is the machine's, not ours: maxPerCore 0 leaves it alone."""
     return {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
         "mode": "nftables",
-        "clusterCIDR": POD_NETWORK,
+        "clusterCIDR": POD_NETWORKS,
         "clientConnection": {"kubeconfig": str(cluster.proxy)},
-        "hostnameOverride": NODE,
-        "bindAddress": NODE_ADDRESS,
+        "hostnameOverride": identity.name,
+        "bindAddress": identity.address,
         "healthzBindAddress": "127.0.0.1:10256",
         "metricsBindAddress": "127.0.0.1:10249",
         "conntrack": {"maxPerCore": 0},
     }
 
 
-def coredns(cluster: Cluster) -> str:
-    return COREDNS.format(address=NODE_ADDRESS, kubeconfig=cluster.admin)
+def coredns(admin: Path) -> str:
+    """One server for all nodes, on the first."""
+    return COREDNS.format(address=NODE_ADDRESS, kubeconfig=admin)

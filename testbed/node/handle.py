@@ -16,7 +16,7 @@ from testbed.errors import BedError
 from testbed.json_lines import json_lines
 from testbed.kubectl import Kubectl
 from testbed.node import command
-from testbed.node.real_node import REPOSITORY
+from testbed.node.node_programs import REPOSITORY
 from testbed.programs import NODE_FAMILIES, programs
 from testbed.simulated_nvml import NEXT_STATE
 
@@ -55,17 +55,21 @@ class RunningNode:
         """Runs a program on the node, where pods, Services and load balancers have addresses."""
         return _ran([*self.printed["enter"], *arguments], timeout)
 
+    def inside_second(self, *arguments: str, timeout: float = CALL_SECONDS) -> subprocess.CompletedProcess[str]:
+        """Runs a program on the second node."""
+        return _ran([*self.printed["second"]["enter"], *arguments], timeout)
+
     def from_client(self, *arguments: str, timeout: float = CALL_SECONDS) -> subprocess.CompletedProcess[str]:
         """Runs a program on the machine of the virtual network that is outside the cluster."""
         return _ran([*self.printed["client"], *arguments], timeout)
 
     def import_images(self, archive: Path, *options: str) -> None:
-        """Gives the node further images while it runs."""
-        done = self.inside(
-            self.printed["ctr"], "--namespace=k8s.io", "images", "import", *options, str(archive.resolve())
-        )
-        if done.returncode != 0:
-            raise BedError(f"{archive} could not be imported: {done.stderr.strip()}")
+        """Gives the node, or both nodes, further images while they run."""
+        ctr = (self.printed["ctr"], "--namespace=k8s.io", "images", "import", *options, str(archive.resolve()))
+        for run in (self.inside, self.inside_second)[: 2 if "second" in self.printed else 1]:
+            done = run(*ctr)
+            if done.returncode != 0:
+                raise BedError(f"{archive} could not be imported: {done.stderr.strip()}")
 
     def csi_calls(self) -> list[dict[str, Any]]:
         """Every call that the CSI plug-ins got so far, oldest first."""
@@ -110,7 +114,8 @@ class RunningNode:
 
     def log_files(self) -> list[Path]:
         """One per program: those of the node, then those of the control plane."""
-        return sorted(self.folder.glob("*.log")) + sorted(self.folder.glob("controlplane/*.log"))
+        parts = ("*.log", "second/*.log", "controlplane/*.log")
+        return [log for part in parts for log in sorted(self.folder.glob(part))]
 
 
 @contextmanager

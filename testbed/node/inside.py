@@ -1,13 +1,8 @@
-"""Process 1 of the node's pid namespace: reaps orphans, while its only child brings the node up and watches it.
-
-When this process ends, by itself or killed, the kernel ends everything in the namespace.
-"""
+"""Process 1 of the node's pid namespace: its only child brings the node up and watches it."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
 import socket
 import sys
 import time
@@ -18,25 +13,14 @@ from testbed.errors import BedError
 from testbed.node.forwarder import forward
 from testbed.node.options import NodeOptions
 from testbed.node.real_node import RealNode
+from testbed.processes import reaping_orphans
 
 WATCH_SECONDS = 0.5
 
 
 def main(arguments: list[str]) -> int:
     """`inside WANTED CGROUP LISTENER`: WANTED as JSON, LISTENER the number of an inherited listening socket."""
-    child = os.fork()
-    if child == 0:
-        # never back into the caller's frames: this is another process now
-        os._exit(_run(arguments))
-    return _reap_until(child)
-
-
-def _reap_until(child: int) -> int:
-    signal.signal(signal.SIGTERM, lambda _number, _frame: os._exit(0))
-    while True:
-        ended, status = os.waitpid(-1, 0)
-        if ended == child:
-            return os.waitstatus_to_exitcode(status)
+    return reaping_orphans(lambda: _run(arguments))
 
 
 def _run(arguments: list[str]) -> int:

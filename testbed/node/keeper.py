@@ -17,10 +17,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from testbed.node import cgroups
 from testbed.node.mounts_and_routes import CLIENT_NAMESPACE
 from testbed.node.options import NodeOptions
+from testbed.node.second_node import enter_second
 
 PATIENCE_SECONDS = 3
 NAMESPACES = ("--net", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc")
@@ -58,7 +60,12 @@ def _keep(options: NodeOptions, cgroup: str, listener: socket.socket) -> int:
     threading.Thread(target=_end_with_owner, args=(node, asked_to_end), daemon=True).start()
     assert node.stdout is not None
     for line in node.stdout:
-        print(json.dumps({**json.loads(line), **_loopback_endpoints(node)}), flush=True)
+        described = json.loads(line)
+        endpoints = _loopback_endpoints(node)
+        if second := described.pop("secondProcess"):
+            enter = [*endpoints["enter"], *enter_second(second.pop("pid"))]
+            described["second"] = {**second, "enter": enter}
+        print(json.dumps({**described, **endpoints}), flush=True)
     code = node.wait()
     return 0 if asked_to_end.is_set() else code
 
@@ -78,7 +85,7 @@ def _first_process(node: subprocess.Popen[str]) -> int:
     return int(Path(f"/proc/{node.pid}/task/{node.pid}/children").read_text().split()[0])
 
 
-def _loopback_endpoints(node: subprocess.Popen[str]) -> dict[str, object]:
+def _loopback_endpoints(node: subprocess.Popen[str]) -> dict[str, Any]:
     """Argument prefixes: `enter` runs a program on the node, `client` on a machine in the same virtual network."""
     enter = ["nsenter", f"--target={_first_process(node)}", "--net", "--mount", "--pid", "--wd=/"]
     client = [*enter, "--", "nsenter", f"--net=/run/netns/{CLIENT_NAMESPACE}"]

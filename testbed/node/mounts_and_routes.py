@@ -9,9 +9,20 @@ import subprocess
 from pathlib import Path
 
 from testbed.controlplane import SERVICE_NETWORK
-from testbed.node.addresses import CLIENT_ADDRESS, CLIENT_GATEWAY, CLIENT_PREFIX, LOAD_BALANCER_NETWORK, NODE_ADDRESS
+from testbed.node.addresses import (
+    CLIENT_ADDRESS,
+    CLIENT_GATEWAY,
+    CLIENT_GATEWAY_OF_SECOND,
+    CLIENT_ON_SECOND,
+    CLIENT_PREFIX,
+    FIRST,
+    LOAD_BALANCER_NETWORK,
+    NODE_ADDRESS,
+    SECOND,
+)
 
 CLIENT_NAMESPACE = "client"
+SECOND_NAMESPACE = "second"
 
 # The kubelet sets these for the whole machine. It finds files in their place that already say what it wants.
 KERNEL_SETTINGS = {
@@ -41,16 +52,46 @@ link set client0 up
 -n {CLIENT_NAMESPACE} route add default via {CLIENT_GATEWAY}
 """
 
+# The link between the nodes, by which each finds the other and its pods, and the client's link to the second.
+SECOND_LINKS = f"""
+netns add {SECOND_NAMESPACE}
+link add second0 type veth peer name eth0 netns {SECOND_NAMESPACE}
+address add {FIRST.address}/32 dev second0
+link set second0 up
+route add {SECOND.address}/32 dev second0
+route add {SECOND.pod_network} via {SECOND.address} dev second0
+-n {SECOND_NAMESPACE} link set lo up
+-n {SECOND_NAMESPACE} address add {SECOND.address}/32 dev eth0
+-n {SECOND_NAMESPACE} link set eth0 up
+-n {SECOND_NAMESPACE} route add {FIRST.address}/32 dev eth0
+-n {SECOND_NAMESPACE} route add {FIRST.pod_network} via {FIRST.address} dev eth0
+link add client1 netns {SECOND_NAMESPACE} type veth peer name eth1 netns {CLIENT_NAMESPACE}
+-n {SECOND_NAMESPACE} address add {CLIENT_GATEWAY_OF_SECOND}/{CLIENT_PREFIX} dev client1
+-n {SECOND_NAMESPACE} link set client1 up
+-n {CLIENT_NAMESPACE} address add {CLIENT_ON_SECOND}/{CLIENT_PREFIX} dev eth1
+-n {CLIENT_NAMESPACE} link set eth1 up
+-n {SECOND_NAMESPACE} route add {CLIENT_ADDRESS}/32 via {CLIENT_ON_SECOND} dev client1
+-n {SECOND_NAMESPACE} link add vnet0 type bridge
+-n {SECOND_NAMESPACE} link set vnet0 up
+-n {SECOND_NAMESPACE} route add {SERVICE_NETWORK} dev vnet0 src {SECOND.address}
+-n {SECOND_NAMESPACE} route add {LOAD_BALANCER_NETWORK} dev vnet0 src {SECOND.address}
+"""
 
-def lay_mounts(folder: Path) -> None:
-    """Gives the node a /run, a /var/log and state folders of its own, all under `folder`."""
+
+def lay_mounts(folder: Path, *, inside_another: bool = False) -> None:
+    """Gives the node a /run, a /var/log and state folders of its own, all under `folder`.
+
+    `inside_another`: in a mount namespace that was made in that of a node, whose /var/lib may be written to. A further
+    overlay on its overlay is more than the kernel allows where this machine's root is one as well.
+    """
     _run("mount", "--make-rshared", "/")  # the kubelet's mounts must reach the containers; the peer group is ours alone
     _run("mount", "-t", "tmpfs", "tmpfs", "/run")
     for name in ("lock", "state/upper", "state/work"):
         Path("/run", name).mkdir(parents=True)
-    # an overlay, so that the mount points need not be made on the machine itself
-    layers = "lowerdir=/var/lib,upperdir=/run/state/upper,workdir=/run/state/work"
-    _run("mount", "-t", "overlay", "overlay", "-o", layers, "/var/lib")
+    if not inside_another:
+        # an overlay, so that the mount points need not be made on the machine itself
+        layers = "lowerdir=/var/lib,upperdir=/run/state/upper,workdir=/run/state/work"
+        _run("mount", "-t", "overlay", "overlay", "-o", layers, "/var/lib")
     for source, target in (("kubelet", "/var/lib/kubelet"), ("containerd", "/var/lib/containerd"), ("log", "/var/log")):
         bind(folder / source, Path(target))
     _use_cluster_names(folder)
@@ -78,9 +119,16 @@ def bind(source: Path, target: Path) -> None:
     _run("mount", "--bind", str(source), str(target))
 
 
-def lay_network() -> None:
-    for line in LINKS.strip().splitlines():
-        _run("ip", *line.split())
+def lay_network(nodes: int) -> None:
+    """The links of this namespace, and with two nodes also those of the second."""
+    for links in (LINKS, SECOND_LINKS)[:nodes]:
+        for line in links.strip().splitlines():
+            _run("ip", *line.split())
+    forward_packets()
+
+
+def forward_packets() -> None:
+    """As every node does between its pods and its links."""
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
 
 

@@ -166,8 +166,13 @@ def _claim(volume: str) -> Manifest:
 @pytest.fixture(scope="session")
 def toolbox(node: RunningNode, tmp_path_factory: pytest.TempPathFactory) -> Image:
     """An image with a shell and the usual small programs, given to the node while it runs."""
+    return give_toolbox(node, tmp_path_factory.mktemp("images"))
+
+
+def give_toolbox(node: RunningNode, folder: Path) -> Image:
+    """Make the image in the folder, and give it to the node."""
     image = Image("contoso.azurecr.io/tools/toolbox", "1", (busybox_layer(),), command=("/bin/sleep", "3600"))
-    archive = tmp_path_factory.mktemp("images") / "toolbox.tar"
+    archive = folder / "toolbox.tar"
     write_archive(archive, [image])
     node.import_images(archive)
     return image

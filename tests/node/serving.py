@@ -32,10 +32,15 @@ def estate(node: RunningNode, tmp_path_factory: pytest.TempPathFactory) -> Estat
 @pytest.fixture(scope="session")
 def hermetic(estate: Estate, kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
     """The operator installed from manifests/ and running as a pod of the node; returns kubectl in its namespace."""
+    return install_operator(estate, kubectl, tmp_path_factory.mktemp("install"))
+
+
+def install_operator(estate: Estate, kubectl: Kubectl, folder: Path) -> Kubectl:
+    """Install it with an overlay in the folder, and wait until it runs."""
     # Most models of the tests pin no weights; those that do are verified.
     ours = overlay(
         estate,
-        tmp_path_factory.mktemp("install"),
+        folder,
         isolation={"minimumEnforcement": "Report"},
         integrity={"minimumPolicy": "Off"},
     )

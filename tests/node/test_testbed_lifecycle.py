@@ -12,7 +12,7 @@ import pytest
 
 from testbed.node.cgroups import MOUNT, root_of
 from testbed.node.handle import running_node
-from testbed.node.real_node import REPOSITORY
+from testbed.node.node_programs import REPOSITORY
 from testbed.processes import wait_until
 from tests.sampled_groups import TEST_BED_NODE
 

@@ -356,7 +356,10 @@ def _has_older_pods(snapshot: ClusterSnapshot) -> bool:
 def _settled(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> bool:
     """Whether every pod is of the present template and serves, and no older one is left."""
     workload = snapshot.workload
-    if workload.live is None or not (workload.is_observed or _was_ready(snapshot)):
+    if workload.live is None:
+        # A Deployment exists without pods too; of a model without replicas there is no group.
+        return spec.wanted_replicas == 0 and workload_kind(spec).is_grouped
+    if not (workload.is_observed or _was_ready(snapshot)):
         return False
     replicas = {workload.replicas, workload.existing_replicas, workload.serving_replicas}
     pods = {workload.existing_pods, workload.updated_pods, workload.serving_pods}

@@ -229,6 +229,10 @@ test-image-policies: $(INSTALLED) ## let Ratify judge images by manifests/image-
 test-faults: $(INSTALLED) ## live through 10,000 seeded schedules of faults in process (an hour and a half of one core); FAULTS="--count 500" for fewer
 	$(BIN)/python -m tests.schedules $(FAULTS)
 
+.PHONY: test-faults-groups
+test-faults-groups: $(INSTALLED) ## live through 1,000 seeded schedules of faults with models of several nodes; FAULTS="--count 100" for fewer
+	$(BIN)/python -m tests.schedules --groups --count 1000 $(FAULTS)
+
 .PHONY: test-faults-real
 test-faults-real: packages node-programs ## the same against a real API server, 500 schedules, 25 side by side (an hour of two cores)
 	$(BIN)/python -m tests.schedules --real --count 500 $(FAULTS)

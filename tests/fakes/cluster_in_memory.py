@@ -250,7 +250,7 @@ class ClusterInMemory:
         old = before["metadata"] if before else {}
         metadata = manifest["metadata"]
         metadata["uid"] = old.get("uid") or f"uid-{next(self._uids)}"
-        metadata["creationTimestamp"] = old.get("creationTimestamp") or "2026-11-21T12:00:00Z"
+        metadata["creationTimestamp"] = old.get("creationTimestamp") or self._creation_time()
         same_spec = before is not None and before.get("spec") == manifest.get("spec")
         metadata["generation"] = old.get("generation", 0) + (0 if same_spec else 1)
         metadata["resourceVersion"] = old.get("resourceVersion", "0")
@@ -261,6 +261,10 @@ class ClusterInMemory:
         if seen:
             self._emit("MODIFIED" if before else "ADDED", copy.deepcopy(manifest))
         return manifest
+
+    def _creation_time(self) -> str:
+        """Of an object that is stored for the first time, as in `metadata.creationTimestamp`."""
+        return "2026-11-21T12:00:00Z"
 
     def _emit(self, what: str, manifest: Manifest) -> None:
         self.happened.append((what, manifest))

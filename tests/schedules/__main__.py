@@ -2,7 +2,7 @@
 
 `replay SEED` shows one. With `--real` they run on a real API server, side by side in batches, `--beds` of
 them at a time; a seed is replayed with its batch. Where something is wrong, the logs of the batch are kept.
-`--closed-gates` runs those around an isolation gate that closes.
+`--closed-gates` runs those around an isolation gate that closes, `--groups` those with replicas of several nodes.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from bench.machine import load_average
 from bench.report import write_page
 from tests.schedules import batches, garbage, gate_batches, real
 from tests.schedules.closed_gate import closed_gate
+from tests.schedules.group_schedule import group_schedule
 from tests.schedules.schedule import Ended, schedule
 
 
@@ -36,6 +37,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--real", action="store_true", help="on a real API server")
     parser.add_argument("--closed-gates", action="store_true", help="schedules around an isolation gate that closes")
+    parser.add_argument("--groups", action="store_true", help="schedules with replicas of several nodes")
     parser.add_argument("--beds", type=int, default=1, help="control planes at a time, with --real")
     parser.add_argument("--figures", action="store_true", help="write bench/results/faults.json and docs/figures.md")
     options = parser.parse_args(arguments)
@@ -43,7 +45,9 @@ def main(arguments: list[str]) -> int:
         options.first, options.count = int(options.replay[-1]), 1
     elif not options.real:
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    kind, run = RUNS[options.closed_gates, options.real]
+    if options.groups and (options.closed_gates or options.real):
+        parser.error("--groups runs in process, and alone")
+    kind, run = ("groups in process", _in_process) if options.groups else RUNS[options.closed_gates, options.real]
     total = Results()
     for _ in run(total, options):
         if options.figures:  # after each batch: an hour's run that is ended shows what it has lived through
@@ -66,12 +70,18 @@ class Results:
 
 
 def _in_process(total: Results, options: argparse.Namespace) -> Iterator[None]:
-    run: Callable[[int], Ended] = closed_gate if options.closed_gates else schedule
+    run: Callable[[int], Ended] = schedule
+    if options.closed_gates:
+        run = closed_gate
+    elif options.groups:
+        run = group_schedule
     seeds, began = range(options.first, options.first + options.count), time.process_time()
     total.schedules = len(seeds)
     for seed in seeds:
         ended = run(seed)
         total.faults_injected.update(ended.faults_injected)
+        for name, seconds in ended.longest.items():
+            total.more[name] = max(total.more.get(name, 0.0), seconds)
         if ended.wrong:
             total.failed += 1
             _say(f"seed {seed}:", *ended.wrong)

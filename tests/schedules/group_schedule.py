@@ -1,0 +1,284 @@
+"""Schedules of faults with replicas of several nodes: members die, nodes go and come, and the operator is killed.
+
+Wrong is, at any moment:
+    a group of pods of two templates.
+Wrong is, where an operator has been undisturbed for a while (`SETTLED_SECONDS`) and requests are not disturbed:
+    a head that answers clients for more than ten seconds after a member of its group died,
+    a group that waits for nodes for longer than the bound, and two groups of one model that wait at once.
+And in the end: what a schedule of any kind must not leave, and a model that does not serve although there is room.
+The clock does not jump here: a group's times are compared with those that the API server stamps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tests.controller.running import NAMESPACE
+from tests.fakes.virtual_loop import virtually
+from tests.scenarios import Manifest, a_baked_model, changed, reporting
+from tests.schedules.group_cluster import REVISION, GroupCluster, Phase
+from tests.schedules.schedule import (
+    OPERATOR_ACTS,
+    STEPS,
+    Ended,
+    ScheduleRun,
+    Step,
+    apply_models_of,
+    befall,
+    calm_down,
+    differences,
+    running_operator,
+)
+
+NODES = 8
+NAMES = ("llama", "mistral")
+STOPPED_SECONDS = 10.0
+"""So soon the head of a broken group must be stopped or no longer ready (the design's goal for its figures)."""
+WAIT_SECONDS = 600.0
+SETTLED_SECONDS = 120.0
+"""An operator sends a request again after a minute at most, where the API server asked it to wait."""
+SLACK_SECONDS = 30.0
+QUIET_SECONDS = 900.0
+
+
+def a_group(name: str, replicas: int, length: int) -> Manifest:
+    """A model of two nodes a replica."""
+    manifest = changed(
+        reporting(a_baked_model(name)),
+        accelerator={"count": 1, "nodes": 2},
+        replicas=replicas,
+        endpoint={},
+        drainSeconds=5,
+    )
+    manifest["spec"]["engine"]["vllm"]["maxModelLength"] = length
+    manifest["metadata"]["namespace"] = NAMESPACE
+    return manifest
+
+
+@dataclass
+class Watcher:
+    """Looks at the cluster every second, and notes what is wrong."""
+
+    cluster: GroupCluster
+    disturbed_at: float = 0.0
+    wrong: Counter[str] = field(default_factory=Counter)
+    longest_half: float = 0.0
+    longest_wait: float = 0.0
+    _changes: int = -1
+    _half: set[str] = field(default_factory=set)
+    _waiting: set[str] = field(default_factory=set)
+    _half_since: dict[str, float] = field(default_factory=dict)
+    _waiting_since: dict[str, float] = field(default_factory=dict)
+    _both_since: dict[str, float] = field(default_factory=dict)
+
+    async def watch(self) -> None:
+        """Until cancelled."""
+        while True:
+            await asyncio.sleep(1.0)
+            self._look(asyncio.get_running_loop().time())
+
+    def disturb(self) -> None:
+        """From now on the operator needs its time again."""
+        self.disturbed_at = asyncio.get_running_loop().time()
+
+    def _look(self, now: float) -> None:
+        if self.cluster.trouble or self.cluster.terminating:
+            self.disturbed_at = now
+        if self._changes != self.cluster.changes:
+            self._changes = self.cluster.changes
+            self._half, self._waiting = self._states()
+        half, waiting = self._half, self._waiting
+        self._longer_than(half, self._half_since, STOPPED_SECONDS, now, "the head looks healthy without its members")
+        self._longer_than(waiting, self._waiting_since, WAIT_SECONDS + SLACK_SECONDS, now, "waits for nodes")
+        models = Counter(name.rpartition("-group-")[0] for name in waiting)
+        several = {model for model, count in models.items() if count > 1}
+        self._longer_than(several, self._both_since, STOPPED_SECONDS, now, "two groups wait at once")
+        if now > self.disturbed_at + SETTLED_SECONDS:
+            self.longest_half = max([self.longest_half, *(now - since for since in self._half_since.values())])
+            self.longest_wait = max([self.longest_wait, *(now - since for since in self._waiting_since.values())])
+
+    def _states(self) -> tuple[set[str], set[str]]:
+        """Groups of which a head without its members looks healthy, and groups that wait for nodes."""
+        half, waiting = set(), set()
+        for workload, pods in self.cluster.groups():
+            name = workload["metadata"]["name"]
+            if len({pod["metadata"]["labels"].get(REVISION) for pod in pods}) > 1:
+                self.wrong[f"{name} has pods of two templates"] += 1
+            if self._is_half(pods):
+                half.add(name)
+            if any(not pod["spec"].get("nodeName") for pod in pods) and workload["spec"]["replicas"]:
+                waiting.add(name)
+        return half, waiting
+
+    def _is_half(self, pods: list[Manifest]) -> bool:
+        """Whether clients are sent to a head whose engine hangs."""
+        head = next((pod for pod in pods if pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"] == "0"), None)
+        if head is None or "deletionTimestamp" in head["metadata"] or self.cluster.phase_of(head) is not Phase.HUNG:
+            return False
+        conditions = head["status"].get("conditions") or ()
+        return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+
+    def _longer_than(
+        self, names: set[str], since: dict[str, float], seconds: float, now: float, complaint: str
+    ) -> None:
+        for name in [name for name in since if name not in names]:
+            del since[name]
+        for name in names:
+            began = max(since.setdefault(name, now), self.disturbed_at + SETTLED_SECONDS)
+            if now - began > seconds:
+                self.wrong[f"{name}: {complaint} for more than {seconds:.0f} s"] += 1
+
+
+# ---------------------------------------------------------------------- what happens
+
+
+def _cluster(run: ScheduleRun) -> GroupCluster:
+    assert isinstance(run.cluster, GroupCluster)
+    return run.cluster
+
+
+async def _kill_member(run: ScheduleRun) -> None:
+    """A container of a group ends, in whatever phase its engine is."""
+    cluster = _cluster(run)
+    if pods := [pod for pod in cluster.pods() if pod["metadata"]["uid"] in cluster.engines]:
+        cluster.kill_engine(cluster.chance.choice(pods))
+
+
+async def _kill_two_members(run: ScheduleRun) -> None:
+    await _kill_member(run)
+    await asyncio.sleep(run.cluster.chance.uniform(0.0, 3.0))
+    await _kill_member(run)
+
+
+async def _evict(run: ScheduleRun) -> None:
+    cluster = _cluster(run)
+    if pods := cluster.pods():
+        cluster.delete_pod(cluster.chance.choice(pods))
+
+
+async def _lose_node(run: ScheduleRun) -> None:
+    """Nodes go, with their pods; for a time that may be longer than a group waits for them."""
+    cluster = _cluster(run)
+    names = [node["metadata"]["name"] for node in cluster.of_kind("Node")]
+    lost = cluster.chance.sample(names, cluster.chance.choice([1, 1, 2, 6]))
+    for name in lost:
+        cluster.remove_node(name)
+    await asyncio.sleep(cluster.chance.choice([5.0, 60.0, 900.0]))
+    for name in lost:
+        cluster.add_node(int(name.rpartition("-")[2]))
+
+
+async def _apply(run: ScheduleRun) -> None:
+    """A user applies a model with other pods or another number of replicas, or deletes it."""
+    cluster, chance = _cluster(run), run.cluster.chance
+    desired = a_group(chance.choice(NAMES), chance.choice([0, 1, 2]), chance.choice([4096, 8192]))
+    where = ("ModelDeployment", NAMESPACE, desired["metadata"]["name"])
+    if where in cluster.objects and chance.random() < 0.2:
+        cluster.remove(*where)
+    elif where in cluster.objects:
+        cluster.edit(where, lambda live: live.update(spec=desired["spec"]))
+    else:
+        cluster.put(desired)
+
+
+async def _rival(run: ScheduleRun) -> None:
+    """Somebody deletes a StatefulSet of a group, or asks for other pods of it."""
+    cluster, chance = _cluster(run), run.cluster.chance
+    workloads = [
+        ("StatefulSet", NAMESPACE, workload["metadata"]["name"]) for workload in cluster.of_kind("StatefulSet")
+    ]
+    if not workloads:
+        return
+    where = chance.choice(workloads)
+    if chance.random() < 0.4:
+        cluster.remove(*where)
+    else:
+        cluster.edit(where, lambda live: live["spec"].update(replicas=chance.choice([0, 1, 3])))
+
+
+async def _quiet(_: ScheduleRun) -> None:
+    """Nothing, for as long as a group may take to give up and start again."""
+    await asyncio.sleep(QUIET_SECONDS)
+
+
+MEMBER_ACTS: dict[str, Step] = {
+    "member killed": _kill_member,
+    "member killed again": _kill_member,
+    "two members killed": _kill_two_members,
+    "pod evicted": _evict,
+    "node lost": _lose_node,
+    "model applied": _apply,
+    "group changed by a rival": _rival,
+    "quiet": _quiet,
+}
+DISTURBING = frozenset({*OPERATOR_ACTS, "group changed by a rival", "model applied"})
+
+
+def group_schedule(seed: int) -> Ended:
+    """Live through the schedule of this seed."""
+    random.seed(seed)  # the product spreads its pauses by chance
+    return virtually(lambda: _ended(seed))
+
+
+async def _ended(seed: int) -> Ended:
+    cluster = GroupCluster(seed, NODES)
+    watcher = Watcher(cluster)
+    async with running_operator(cluster) as run:
+        looking = asyncio.ensure_future(watcher.watch())
+        cluster.put(a_group(NAMES[0], 2, 4096))
+        acts = {name: _noted(watcher, name, act) for name, act in {**OPERATOR_ACTS, **MEMBER_ACTS}.items()}
+        for _ in range(cluster.chance.randint(3, STEPS)):
+            await befall(run, acts)
+        complaints = await calm_down(run)
+        looking.cancel()
+    wrong = [*complaints, *watcher.wrong, *_differences(cluster, await _undisturbed(cluster))]
+    longest = {"longestHalfSeconds": watcher.longest_half, "longestWaitSeconds": watcher.longest_wait}
+    return Ended((*wrong, *dict.fromkeys(cluster.lies)), cluster.faults_injected, longest)
+
+
+def _differences(cluster: GroupCluster, calm: GroupCluster) -> list[str]:
+    """What differs in the end, but for the objects of groups that are no longer asked for.
+
+    They stay until the model is deleted, for the operator may not delete such objects; but they ask for no pods.
+    """
+    surplus = {name for name, replicas in _surplus(cluster).items() if replicas == 0}
+    lawful = {
+        f"orphan or duplicate: {kind}/{name}"
+        for kind in ("NetworkPolicy", "Service", "StatefulSet")
+        for name in surplus
+    }
+    return [difference for difference in differences(cluster, calm) if difference not in lawful]
+
+
+def _surplus(cluster: GroupCluster) -> dict[str, int]:
+    """The groups beyond the replicas of their models, with the pods that they ask for."""
+    replicas = {model["metadata"]["name"]: model["spec"]["replicas"] for model in cluster.of_kind("ModelDeployment")}
+    names = [service["metadata"]["name"] for service in cluster.of_kind("Service")]
+    pods = {workload["metadata"]["name"]: workload["spec"]["replicas"] for workload in cluster.of_kind("StatefulSet")}
+    groups = [(name, *name.rpartition("-group-")) for name in names if "-group-" in name]
+    return {name: pods.get(name, 0) for name, model, _, index in groups if int(index) >= replicas.get(model, 0)}
+
+
+def _noted(watcher: Watcher, name: str, act: Step) -> Step:
+    """The act; around one that concerns the operator, the operator counts as disturbed."""
+    if name not in DISTURBING:
+        return act
+
+    async def disturbing(run: ScheduleRun) -> None:
+        watcher.disturb()
+        await act(run)
+        watcher.disturb()
+
+    return disturbing
+
+
+async def _undisturbed(cluster: GroupCluster) -> GroupCluster:
+    """What an operator makes of the same models where nothing goes wrong, with the same nodes."""
+    calm = GroupCluster(0, NODES)
+    async with running_operator(calm):
+        apply_models_of(cluster, calm)
+        await asyncio.sleep(QUIET_SECONDS)
+    return calm

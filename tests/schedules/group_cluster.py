@@ -185,8 +185,8 @@ class GroupCluster(FaultyCluster):
                 self.put(_pod_of(workload, rank))
 
     def _schedule(self) -> None:
-        taken = {pod["spec"].get("nodeName") for pod in self.pods()}
-        free = [node["metadata"]["name"] for node in self.of_kind("Node") if node["metadata"]["name"] not in taken]
+        used_nodes = {pod["spec"].get("nodeName") for pod in self.pods()}
+        free = [node["metadata"]["name"] for node in self.of_kind("Node") if node["metadata"]["name"] not in used_nodes]
         for pod in self.pods():
             if pod["spec"].get("nodeName") or "deletionTimestamp" in pod["metadata"]:
                 continue
@@ -357,5 +357,5 @@ def _restarted(live: Manifest, restarts: int, stamp: str) -> None:
 def _set_ready(live: Manifest, status: str, stamp: str) -> None:
     for container in live["status"].get("containerStatuses") or ():
         container.update(ready=status == "True", started=True)
-    others = [condition for condition in live["status"].get("conditions") or () if condition["type"] != "Ready"]
-    live["status"]["conditions"] = [*others, {"type": "Ready", "status": status, "lastTransitionTime": stamp}]
+    conditions = [condition for condition in live["status"].get("conditions") or () if condition["type"] != "Ready"]
+    live["status"]["conditions"] = [*conditions, {"type": "Ready", "status": status, "lastTransitionTime": stamp}]

@@ -22,6 +22,7 @@ from testbed.simulated_nvml import NEXT_STATE
 
 STOP_SECONDS = 60
 CALL_SECONDS = 60.0
+IMPORT_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class RunningNode:
         """Gives the node, or both nodes, further images while they run."""
         ctr = (self.printed["ctr"], "--namespace=k8s.io", "images", "import", *options, str(archive.resolve()))
         for run in (self.inside, self.inside_second)[: 2 if "second" in self.printed else 1]:
-            done = run(*ctr)
+            done = run(*ctr, timeout=IMPORT_SECONDS)
             if done.returncode != 0:
                 raise BedError(f"{archive} could not be imported: {done.stderr.strip()}")
 

@@ -1,0 +1,116 @@
+"""A model of two nodes: each pod on a kubelet of its own, engines that meet over the network, NetworkPolicies between.
+
+The engine is the stand-in, which meets, hangs and looks healthy as vLLM does (testbed/engine/stand_in/group.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.images.model import stage_model
+from testbed.installation import wait_for
+from testbed.node.addresses import FIRST, SECOND
+from tests.node.serving import Model
+from tests.scenarios import a_share_model, an_sglang_model
+
+Deploy = Callable[..., Model]
+
+ROOM = {"cpu": "100m", "memory": "2560Mi", "sharedMemory": "2Gi", "scratch": "256Mi"}
+SERVED = "meta/llama-3.1-8b-instruct"
+# The engine's process is not the first of its container: that one passes signals on and keeps the first errors.
+KILL_ENGINE = """
+for process in /proc/[0-9]*; do
+  if [ "$(tr '\\0' '\\n' < $process/cmdline 2> /dev/null | sed -n 2p)" = /usr/local/bin/vllm ]; then
+    kill -9 ${process#/proc/}
+  fi
+done
+"""
+
+
+@pytest.fixture
+def group(deploy: Deploy, weights: Path) -> Deploy:
+    """`group()`: a model of two nodes with four GPUs each, its weights staged."""
+
+    def apply(manifest: dict[str, Any] | None = None, **spec: Any) -> Model:
+        stage_model(weights)
+        fields = {"accelerator": {"count": 4, "nodes": 2}, "resources": ROOM, **spec}
+        return deploy(manifest or a_share_model(), **fields)
+
+    return apply
+
+
+def members(model: Model) -> dict[str, dict[str, Any]]:
+    """Pods that are not on their way out, by rank."""
+    pods = model.kubectl.json("get", "pods", f"--selector=hermetic.dev/modeldeployment={model.name}")["items"]
+    staying = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+    return {pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"]: pod for pod in staying}
+
+
+def uids(model: Model) -> dict[str, str]:
+    return {rank: pod["metadata"]["uid"] for rank, pod in members(model).items()}
+
+
+def groups(model: Model) -> list[dict[str, Any]]:
+    """What the status says of each replica."""
+    return list(model.manifest()["status"].get("groups") or ())
+
+
+def answer(model: Model) -> str:
+    body = json.dumps({"model": SERVED, "messages": [{"role": "user", "content": "Are you private?"}]})
+    output = model.ask("/v1/chat/completions", "-H", "Content-Type: application/json", "-d", body)
+    return str(output["choices"][0]["message"]["content"])
+
+
+def kill_engine(model: Model, rank: str) -> None:
+    pod = members(model)[rank]["metadata"]["name"]
+    model.kubectl("exec", pod, "--container=engine", "--", "sh", "-c", KILL_ENGINE)
+
+
+def until_serving_again(model: Model, before: dict[str, str]) -> None:
+    """Wait until other pods than those before serve, all of them."""
+
+    def is_back() -> bool:
+        now = uids(model)
+        is_new = len(now) == len(before) and not set(now.values()) & set(before.values())
+        return is_new and model.condition().get("reason") in {"Serving", "ServingNotEnforced"}
+
+    wait_for("the group serving again", is_back, timeout=240)
+
+
+def test_a_model_of_two_nodes_serves_from_both_and_answers_through_its_load_balancer(group: Deploy) -> None:
+    model = group()
+    model.until_reason("Serving")
+
+    assert {pod["spec"]["nodeName"] for pod in members(model).values()} == {FIRST.name, SECOND.name}
+    assert "stand-in" in answer(model)
+    assert [(entry["state"], entry["pods"]) for entry in groups(model)] == [("Serving", "2/2")]
+    arguments = model.ask("/stand-in/arguments")["parsed"]
+    assert (arguments["nnodes"], arguments["node-rank"], arguments["master-port"]) == (2, 0, 29501)
+    assert (arguments["tensor-parallel-size"], arguments["pipeline-parallel-size"]) == (4, 2)
+    assert arguments["master-addr"] == members(model)["0"]["status"]["podIP"]
+
+
+def test_sglang_serves_from_two_nodes_too(group: Deploy) -> None:
+    model = group(an_sglang_model(name="llama"))
+    model.until_reason("Serving")
+    assert "stand-in" in answer(model)
+    assert {pod["spec"]["nodeName"] for pod in members(model).values()} == {FIRST.name, SECOND.name}
+
+
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_a_group_whose_engine_is_killed_serves_again_after_one_restart(group: Deploy, rank: str) -> None:
+    model = group()
+    model.until_reason("Serving")
+    before = uids(model)
+    kill_engine(model, rank)
+
+    until_serving_again(model, before)
+    assert "stand-in" in answer(model)
+    assert [entry["restarts"] for entry in groups(model)] == [1]
+    again = [status["restartCount"] for pod in members(model).values() for status in pod["status"]["containerStatuses"]]
+    assert again == [0, 0]

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from tests.fakes.clocks import START
@@ -192,7 +193,7 @@ class GroupCluster(FaultyCluster):
                 continue
             if free:
                 node = free.pop(0)
-                self._write_pod(pod, lambda live, node=node: _bound(live, node, self._stamp()))  # type: ignore[misc]
+                self._write_pod(pod, partial(_bound, node=node, stamp=self._stamp()))
             elif not (pod.get("status") or {}).get("conditions"):
                 self._write_pod(pod, lambda live: live.update(status=_unschedulable(self._stamp())))
 

@@ -15,12 +15,22 @@ import pytest
 from testbed.images.model import stage_model
 from testbed.installation import wait_for
 from testbed.node.addresses import FIRST, SECOND
+from tests.node.conftest import Pod
 from tests.node.serving import Model
 from tests.scenarios import a_share_model, an_sglang_model
 
 Deploy = Callable[..., Model]
+StartPod = Callable[..., Pod]
 
 ROOM = {"cpu": "100m", "memory": "2560Mi", "sharedMemory": "2Gi", "scratch": "256Mi"}
+RESTRICTED = {
+    "securityContext": {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+}
 SERVED = "meta/llama-3.1-8b-instruct"
 # The engine's process is not the first of its container: that one passes signals on and keeps the first errors.
 KILL_ENGINE = """
@@ -114,3 +124,27 @@ def test_a_group_whose_engine_is_killed_serves_again_after_one_restart(group: De
     assert [entry["restarts"] for entry in groups(model)] == [1]
     again = [status["restartCount"] for pod in members(model).values() for status in pod["status"]["containerStatuses"]]
     assert again == [0, 0]
+
+
+def test_nobody_but_the_members_reaches_the_ports_of_a_group(group: Deploy, start_pod: StartPod) -> None:
+    model = group()
+    model.until_reason("Serving")
+    head, member = (members(model)[rank]["status"]["podIP"] for rank in ("0", "1"))
+    strangers = [
+        start_pod(f"stranger-{node}", RESTRICTED, nodeName=node, securityContext={"runAsUser": 2000}).until("Ready")
+        for node in (FIRST.name, SECOND.name)
+    ]
+    node_of = {rank: pod["spec"]["nodeName"] for rank, pod in members(model).items()}
+    # A rule sees what crosses between nodes: each pod is called from the node of the other.
+    for stranger, host in zip(strangers, _on_the_other(node_of, head, member), strict=True):
+        for port in (29500, 29501):
+            assert "open" not in stranger.shell(f"nc -w 1 {host} {port} < /dev/null && echo open"), (host, port)
+    body = "import socket; socket.create_connection(('HEAD', 29500), 3).close(); print('open')"
+    pod = members(model)["1"]["metadata"]["name"]
+    call = ("exec", pod, "--container=engine", "--", "python3", "-c", body.replace("HEAD", head))
+    assert "open" in model.kubectl(*call)
+
+
+def _on_the_other(node_of: dict[str, str], head: str, member: str) -> tuple[str, str]:
+    """The pod of the second node, then that of the first."""
+    return (member, head) if node_of["0"] == FIRST.name else (head, member)

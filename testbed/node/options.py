@@ -16,8 +16,8 @@ DEFAULT_SIZE = "Standard_NC96ads_A100_v4"
 @dataclass(frozen=True)
 class NodeOptions:
     """`folder` holds everything of the node; `images` are tars to import before the first pod; `size` is an Azure size
-    that the node takes itself for, with `gpus` of its GPUs working; `gpu_driver`: containers get a simulated driver. There
-    are 1 or 2 such `nodes`; with `enforces_policies` NetworkPolicies hold between them."""
+    that the node takes itself for, with `gpus` of its GPUs working; `gpu_driver`: containers get a simulated driver.
+    There are 1 or 2 such `nodes`; with `enforces_policies` NetworkPolicies hold between them."""
 
     folder: Path
     shares: Path

@@ -26,6 +26,8 @@ NOT_HERE = {
     "tests/commands/test_kubectl.py::test_every_kubectl_command_is_understood_by_the_real_kubectl",
     r"kubectl debug node/": "no node here has an AMD GPU; the real kubectl parses it: "
     "tests/commands/test_kubectl.py::test_every_kubectl_command_is_understood_by_the_real_kubectl",
+    r"kubectl describe (httproutes|gateways) ": "no Gateway API is served here; the real kubectl parses it: "
+    "tests/commands/test_kubectl.py::test_every_kubectl_command_is_understood_by_the_real_kubectl",
     r"ln -s .*kubectl-hermetic": "the file of a user's home; a test does it elsewhere: tests/commands/test_kubectl.py::"
     "test_kubectl_runs_hermetic_as_its_plug_in",
     r"kubectl hermetic ": "a plug-in of the user's PATH: tests/commands/test_kubectl.py::"

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -72,6 +73,7 @@ class Place:
             r"\./(Llama-3\.1-8B-Instruct|DeepSeek-V3)": "./model",
             r"/dev/termination-log": "termination-log",
             r"/mnt/models/llama/fp8": "./model",
+            r"(?<= )/models/llama-405b": "./model",
             r"/mnt/models/llama/adapters/support-de": "./adapter",
             r"/adapters/sql=sha256:9b2e\.\.\.": f"./adapter={(self.files / 'adapter-digest').read_text()}",
             r"sha256:9b2e\.\.\.": (self.files / "digest").read_text(),
@@ -142,6 +144,7 @@ def prepare(place: Place) -> None:
         (files / name).symlink_to(REPOSITORY / name)
     model = documented("README.md", "The first model")
     (files / "llama.yaml").write_text(model)
+    (files / "llama-405b.yaml").write_text(yaml.safe_dump(on_two_nodes(yaml.safe_load(model))))
     stage_model(files / "models" / "llama-3-1-8b")
     (files / "models" / "llama.yaml").write_text(model)
     (files / "config.yaml").write_text(yaml.safe_dump({**CONFIGURATION, "integrity": INTEGRITY}))
@@ -179,6 +182,12 @@ def prepare(place: Place) -> None:
     sources = {"head": "verified.json", "digest": "manifest.json", "adapter-digest": "adapter.json"}
     for name, source in sources.items():
         (files / name).write_text(json.loads((files / source).read_text())["digest"])
+
+
+def on_two_nodes(model: dict[str, Any]) -> dict[str, Any]:
+    """The first model with the fields of docs/multi-node.md."""
+    fields = yaml.safe_load(documented("docs/multi-node.md", "In short").replace("sha256:…", DIGEST))["spec"]
+    return {**model, "metadata": {"name": "llama-405b"}, "spec": {**model["spec"], **fields}}
 
 
 @pytest.fixture

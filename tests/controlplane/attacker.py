@@ -24,7 +24,7 @@ from testbed.programs import programs
 from tests.controlplane.deployments import module_namespace
 from tests.controlplane.test_operator_account_policies import engine, pod
 from tests.kubernetes_models import OF_KUBERNETES
-from tests.renderings import RENDERINGS
+from tests.renderings import GROUP_RENDERINGS, RENDERINGS
 from tests.scenarios import DIGEST, Manifest, a_share_model
 from tests.snapshots import rendered as rendered_children
 from tests.snapshots import spec_of
@@ -97,6 +97,10 @@ def _with_a_model(admin: Api, cluster: Path, folder: Path, home: str, victim: st
         _put(admin, BY_KIND[child["kind"]].path(home), child)
         if "ownerReferences" in child["metadata"]:
             _put_as_theirs(admin, home, child)
+    group = GROUP_RENDERINGS["group"]
+    _put_as_theirs(
+        admin, home, next(child for child in render(owner, spec_of(group)) if child["kind"] == "StatefulSet")
+    )
     # A model with a fixed number of pods has no autoscaler.
     _put_as_theirs(admin, home, rendered_children(RENDERINGS["autoscaled"])["HorizontalPodAutoscaler"])
     admin.create(OPERATORS, {**named("hermetic-operator"), "spec": {**A_WORKLOAD, "replicas": 0}})
@@ -113,7 +117,7 @@ def _put_as_theirs(admin: Api, home: str, child: Manifest) -> None:
 
 
 def _put(admin: Api, path: str, manifest: Manifest) -> None:
-    if manifest["kind"] == "Deployment":
+    if manifest["kind"] in ("Deployment", "StatefulSet"):
         manifest["spec"]["replicas"] = 0
     if manifest["kind"] == "Service":
         manifest = {**manifest, "metadata": {**manifest["metadata"], "finalizers": ["example.com/cleanup"]}}

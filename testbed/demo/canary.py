@@ -17,6 +17,7 @@ GROUP, STABLE, CANARY = "chat", "chat-stable", "chat-canary"
 SERVED = "meta/llama-3.1-8b-instruct"
 STEPS = (10, 50, 100)
 LOAD_SECONDS, RATE = 24.0, 50
+START_SECONDS = 400
 
 
 def promote_a_canary(demo: DemoEnvironment) -> None:
@@ -24,7 +25,7 @@ def promote_a_canary(demo: DemoEnvironment) -> None:
     assert demo.node is not None
     chapter("Two deployments share one address: a Gateway, served by the real Envoy. The canary is promoted by edits")
     demo.kubectl.apply(*(_member(demo, name, weight) for name, weight in ((STABLE, 100), (CANARY, 0))))
-    if not watch_phases(lambda: _members(demo), lambda phases: list(phases.values()) == ["Serving"] * 2):
+    if not watch_phases(lambda: _members(demo), lambda phases: list(phases.values()) == ["Serving"] * 2, START_SECONDS):
         raise BedError("the members of the group do not serve; what was last seen is above")
     url = str(wait_for("a private endpoint", lambda: _url(demo), timeout=60))
     kubectl = demo.kubectl.within("inference")

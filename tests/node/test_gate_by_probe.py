@@ -103,6 +103,12 @@ def probed(api: Api, verdict: str) -> dict[str, Any] | None:
     return status if has_ended and status["verdict"] == verdict else None
 
 
+def probe_messages(api: Api) -> list[str]:
+    """What the audit finds of the probe's packets to the internet."""
+    findings = (api.get(AUDIT).get("status") or {}).get("findings") or ()
+    return [finding["message"] for finding in findings if finding["check"] == "probe-internet"]
+
+
 @pytest.fixture
 def model(
     estate: Estate, node: RunningNode, kubectl: Kubectl, api: Api, namespace: str
@@ -142,10 +148,9 @@ def test_an_egress_path_that_a_packet_found_keeps_the_gate_closed(
     api: Api,
 ) -> None:
     with a_way_back(node), open_way(node):
-        status = evidence("Fail")
-        # The first finding may be of another test's namespace, which is on its way out.
-        messages = [finding["message"] for finding in status["findings"] if finding["check"] == "probe-internet"]
-        assert any("198.51.100.1:443/tcp" in message for message in messages), status["findings"]
+        evidence("Fail")
+        # The first Fail may be of another test's namespace, which is on its way out.
+        wait_for("the finding of the probe", lambda: "198.51.100.1:443/tcp" in " ".join(probe_messages(api)))
         closed_model = model()
         closed_model.until_reason("IsolationBroken")
     workloads = api.get(f"/apis/apps/v1/namespaces/{closed_model.namespace}/deployments")["items"]

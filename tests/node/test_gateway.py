@@ -43,7 +43,7 @@ def gateway(
         )
         kubectl("apply", "--server-side", "--kustomize", str(REPOSITORY / "manifests" / "gateways"))
         kubectl("apply", "--server-side", "--kustomize", str(ours))
-        hermetic("rollout", "status", "deployment/hermetic-operator", "--timeout=50s")
+        hermetic("rollout", "status", "deployment/hermetic-operator", "--timeout=180s")
         yield running
 
 

@@ -14,7 +14,7 @@ from testbed.node.preflight import reasons
 from testbed.programs import NODE_FAMILIES, programs
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_the_demo_ends_green() -> None:
     try:
         programs(*NODE_FAMILIES)

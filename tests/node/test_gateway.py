@@ -19,6 +19,7 @@ from tests.node.serving import Model
 from tests.scenarios import Manifest, a_baked_model
 
 Deploy = Callable[..., Model]
+pytestmark = pytest.mark.timeout(900)
 MODEL = "meta/llama-3.1-8b-instruct"
 ROUTED = {"gateway": {"name": NAME, "namespace": NAMESPACE}}
 

@@ -15,6 +15,7 @@ from bench import (
     burst,
     closed_gate,
     evaluation,
+    groups,
     promotion,
     restart,
     results,
@@ -40,6 +41,7 @@ FIGURES: dict[str, Callable[[], dict[str, Any]]] = {
     "adapters": adapters.measure,
     "autoscaling": autoscaling.measure,
     "promotion": promotion.measure,
+    "groups": groups.measure,
     "closed-gate": closed_gate.measure,
     "weights": weights.measure,
 }

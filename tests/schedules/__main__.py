@@ -69,6 +69,10 @@ class Results:
     more: dict[str, float] = field(default_factory=dict)
 
 
+IN_PROCESS_BATCH = 20
+"""How many schedules in process are lived through before the figures are kept again."""
+
+
 def _in_process(total: Results, options: argparse.Namespace) -> Iterator[None]:
     run: Callable[[int], Ended] = schedule
     if options.closed_gates:
@@ -76,16 +80,18 @@ def _in_process(total: Results, options: argparse.Namespace) -> Iterator[None]:
     elif options.groups:
         run = group_schedule
     seeds, began = range(options.first, options.first + options.count), time.process_time()
-    total.schedules = len(seeds)
     for seed in seeds:
         ended = run(seed)
+        total.schedules += 1
+        total.seconds = time.process_time() - began
         total.faults_injected.update(ended.faults_injected)
         for name, seconds in ended.longest.items():
             total.more[name] = max(total.more.get(name, 0.0), seconds)
         if ended.wrong:
             total.failed += 1
             _say(f"seed {seed}:", *ended.wrong)
-    total.seconds = time.process_time() - began
+        if total.schedules % IN_PROCESS_BATCH == 0:
+            yield
     summary = f"seeds {seeds[0]} to {seeds[-1]}: {total.failed} of {len(seeds)} failed"
     _say(f"{summary}, {total.seconds:.0f} s of one core")
     yield

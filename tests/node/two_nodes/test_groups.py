@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from testbed.engine import BEHAVIOUR_FILE
 from testbed.images.model import stage_model
 from testbed.installation import wait_for
 from testbed.node.addresses import FIRST, SECOND
@@ -40,6 +41,11 @@ for process in /proc/[0-9]*; do
   fi
 done
 """
+
+
+def order(weights: Path, **behaviour: Any) -> None:
+    weights.mkdir(parents=True, exist_ok=True)
+    (weights / BEHAVIOUR_FILE).write_text(json.dumps(behaviour))
 
 
 @pytest.fixture
@@ -81,6 +87,18 @@ def kill_engine(model: Model, rank: str) -> None:
     model.kubectl("exec", pod, "--container=engine", "--", "sh", "-c", KILL_ENGINE)
 
 
+def until_line(model: Model, rank: str, line: str) -> None:
+    """Wait for a line in the engine's log of this member."""
+
+    def is_there() -> bool:
+        pod = members(model).get(rank)
+        if pod is None or pod["status"]["phase"] != "Running":
+            return False
+        return line in model.kubectl("logs", pod["metadata"]["name"], "--container=engine")
+
+    wait_for(f"'{line}' of rank {rank}", is_there, timeout=90)
+
+
 def until_serving_again(model: Model, before: dict[str, str]) -> None:
     """Wait until other pods than those before serve, all of them."""
 
@@ -113,17 +131,42 @@ def test_sglang_serves_from_two_nodes_too(group: Deploy) -> None:
 
 
 @pytest.mark.parametrize("rank", ["0", "1"])
-def test_a_group_whose_engine_is_killed_serves_again_after_one_restart(group: Deploy, rank: str) -> None:
+@pytest.mark.parametrize("how", ["engine killed", "pod deleted"])
+def test_a_group_that_loses_a_member_serves_again_after_one_restart(group: Deploy, rank: str, how: str) -> None:
     model = group()
     model.until_reason("Serving")
     before = uids(model)
-    kill_engine(model, rank)
+    if how == "engine killed":
+        kill_engine(model, rank)
+    else:
+        model.kubectl("delete", "pod", members(model)[rank]["metadata"]["name"], "--wait=false")
 
     until_serving_again(model, before)
     assert "stand-in" in answer(model)
     assert [entry["restarts"] for entry in groups(model)] == [1]
     again = [status["restartCount"] for pod in members(model).values() for status in pod["status"]["containerStatuses"]]
     assert again == [0, 0]
+
+
+@pytest.mark.parametrize("rank", ["0", "1"])
+@pytest.mark.parametrize("phase", ["joining", "loading"])
+def test_a_group_that_loses_a_member_while_it_starts_serves_in_the_end(
+    group: Deploy, weights: Path, rank: str, phase: str
+) -> None:
+    other = "1" if rank == "0" else "0"
+    if phase == "joining":
+        order(weights, of_rank={other: {"start_seconds": 600}})
+    else:
+        order(weights, load_seconds=600)
+    model = group()
+    until_line(model, rank, "waiting for members" if phase == "joining" else "Loading weights takes")
+    before = uids(model)
+    order(weights)
+    kill_engine(model, rank)
+
+    until_serving_again(model, before)
+    assert "stand-in" in answer(model)
+    assert [entry["restarts"] for entry in groups(model)] == [1]
 
 
 def test_nobody_but_the_members_reaches_the_ports_of_a_group(group: Deploy, start_pod: StartPod) -> None:

@@ -282,6 +282,7 @@ def _closed_gate_schedules() -> Iterator[str]:
 
 
 FAULTS = {"in process": "`make test-faults`", "real API server": "`make test-faults-real`"}
+GROUPS = {"groups in process": "`make test-faults-groups`"}
 CLOSED_GATES = {
     "closed gates in process": "`make test-closed-gates`",
     "closed gates on a real API server": "`make test-closed-gates-real`",
@@ -303,6 +304,14 @@ def _counts_of_schedules(figures: Mapping[str, Any], runs: Mapping[str, str]) ->
         ("seconds", *(f"{figures[kind]['seconds']:,.0f}" for kind in runs)),
         *((fault, *(f"{figures[kind]['faults_injected'].get(fault, 0):,}" for kind in runs)) for fault in faults),
     ]
+
+
+def _group_schedules() -> Iterator[str]:
+    result = results.load("faults")
+    runs = _runs_of_schedules(result["figures"], GROUPS) if result else {}
+    if result is None or not runs:
+        return
+    yield from groups_page.schedules_section(result, _counts_of_schedules(result["figures"], runs))
 
 
 def _gpu() -> Iterator[str]:
@@ -361,5 +370,6 @@ SECTIONS = (
     _gpu,
     _faults,
     _closed_gate_schedules,
+    _group_schedules,
     mutants_page.section,
 )

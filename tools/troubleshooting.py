@@ -208,6 +208,9 @@ SYMPTOMS = (
         (
             Reason.ROLLING_OUT,
             Reason.UNAVAILABLE,
+            Reason.GROUP_MEMBER_FAILED,
+            Reason.GROUP_MEMBER_LOST,
+            Reason.GROUP_WAITING,
             Reason.SCALED_TO_ZERO,
             Reason.NOT_AS_RENDERED,
             Reason.DRIFT_CONTESTED,

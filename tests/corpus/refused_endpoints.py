@@ -51,7 +51,7 @@ ENDPOINTS = (
         "weight above the whole",
         ENDPOINT,
         {"gateway": {"name": "models", "group": "chat", "weight": 101}},
-        "must be at most 100",
+        "must be less than or equal to 100",
         server_says="should be less than or equal to 100",
         blames=f"{ENDPOINT}.gateway.weight",
         prints="101",

@@ -11,8 +11,10 @@ import pytest
 import yaml
 
 from hermetic.cli.manifest_validation import GATES_OF_THE_PLATFORM, GATES_OF_THE_SPEC
+from hermetic.plan.allowed_gateways import gateway_api_is_served, path_is_free
 from hermetic.plan.gates import GATES, address_is_free
 from hermetic.plan.image_volumes import image_volumes_are_supported
+from hermetic.plan.route_group import group_is_uniform
 from testbed.installation import CONFIGURATION
 from tests.commandline import hermetic
 from tests.corpus.cases import Invalid
@@ -270,8 +272,14 @@ def test_json_says_the_same_for_programs() -> None:
 
 
 def test_every_gate_that_needs_no_cluster_is_one_of_validate() -> None:
-    """Of a cluster are its release and its nodes, and the other claimants of an address."""
-    of_a_cluster = (image_volumes_are_supported, address_is_free)
+    """Of a cluster are its release, its APIs and its nodes, and the other claimants of an address or a route."""
+    of_a_cluster = (
+        image_volumes_are_supported,
+        address_is_free,
+        gateway_api_is_served,
+        path_is_free,
+        group_is_uniform,
+    )
     assert {*GATES_OF_THE_SPEC, *GATES_OF_THE_PLATFORM, *of_a_cluster} == {*GATES}
 
 

@@ -64,7 +64,7 @@ class GatewayRoute(ApiModel):
     the same gateway, host name, path and `model.name`, and each a `weight`. At most 16. Default: none."""
     weight: Annotated[int, Field(ge=0, le=100)] | None = None
     """Share of the group's requests, 0 to 100, compared with the other weights of the group: 10 beside 90 is a tenth.
-    It counts as 0 until the model serves. Only with `group`."""
+    It counts as 0 until the model serves. Only with `group`. Default: none."""
 
     def gateway(self, namespace: str) -> tuple[str, str]:
         """Namespace and name of the Gateway, for a ModelDeployment of this namespace."""

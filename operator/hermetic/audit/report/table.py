@@ -269,7 +269,8 @@ class _Shown:
             )
 
     def prose(self, text: str, indent: str, tone: Tone = Tone.PLAIN) -> Iterable[TableLine]:
-        return [TableLine(row, tone) for row in wrapped(printable(text), self.width, indent) if text]
+        # Names of objects are in the text: none may be the first word of a line that looks like one of the table.
+        return [TableLine(row, tone) for row in wrapped(printable(text), self.width, indent, indent or "  ") if text]
 
 
 def _tone(finding: Finding) -> Tone:

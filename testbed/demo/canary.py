@@ -39,6 +39,8 @@ def promote_a_canary(demo: DemoEnvironment) -> None:
     members = ", ".join(f"{name} {answered_by(demo.node, kubectl, name)}" for name in (STABLE, CANARY))
     lost = sum(report["lost"].values())
     show(f"{url}: sent {report['sent']}, lost {lost} {report['lost'] or ''}; answered by {members}")
+    if lost:
+        raise BedError("requests were lost in the promotion")
     kubectl("delete", "mdep", STABLE, CANARY, "--wait=true")
 
 

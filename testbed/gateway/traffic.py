@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from testbed.errors import BedError
-from testbed.installation import REPOSITORY
+from testbed.installation import REPOSITORY, wait_for
 from testbed.kubectl import Kubectl
 from testbed.node.handle import RunningNode
 
@@ -19,7 +19,8 @@ LOAD = REPOSITORY / "testbed" / "load.py"
 class Traffic:
     """A steady load of chat requests from the machine outside the cluster, half of them streamed, until it has ended.
 
-    Every connection is kept for as long as the Gateway lets it.
+    Every connection is kept for as long as the Gateway lets it. It begins once the Gateway answers: a gateway follows
+    the pods of a model that has just become Ready a moment later.
     """
 
     def __init__(self, node: RunningNode, url: str, model: str, *, seconds: float, rate: int) -> None:
@@ -27,6 +28,7 @@ class Traffic:
         self._command = (*program, "--rate", str(rate), "--seconds", str(seconds))
         self._node, self._seconds = node, seconds
         self._report: dict[str, Any] = {}
+        wait_for("an answer of the Gateway", lambda: _answers(node, url), timeout=60)
         self._sender = threading.Thread(target=self._send)
         self._sender.start()
 
@@ -44,6 +46,10 @@ class Traffic:
     def _send(self) -> None:
         sent = self._node.from_client(*self._command, timeout=self._seconds + 90)
         self._report.update(json.loads(sent.stdout or "{}"))
+
+
+def _answers(node: RunningNode, url: str) -> bool:
+    return node.from_client("curl", "-sf", "--max-time", "2", f"{url}/models").returncode == 0
 
 
 def weigh(kubectl: Kubectl, weights: Mapping[str, int]) -> None:

@@ -53,5 +53,4 @@ def test_the_demo_ends_green() -> None:
     assert re.search(r"lost 0\b", done.stdout)
     promotion = done.stdout.split("== Two deployments share one address")[1].split("\n== ")[0]
     assert "chat-canary has the weight 100, chat-stable 0" in promotion
-    # Each member has one pod here, which a busy machine may keep from its probe; test_gateway.py counts what is lost.
-    assert re.search(r"sent \d{3,}, lost \d+\b", promotion)
+    assert re.search(r"sent \d{3,}, lost 0\b", promotion)

@@ -64,7 +64,8 @@ def situation_of(
     if block is None:
         states = child_states(rendering.children(snapshot), snapshot)
         block = first_obstacle(states, snapshot.owner)
-    block = block or _another_kind(spec, snapshot)
+    other_kind = _another_kind(spec, snapshot)
+    block = block or other_kind
     if block is not None:
         states = child_states(isolating_children(spec, snapshot), snapshot)
     isolation = gate(spec, snapshot, now)
@@ -75,7 +76,7 @@ def situation_of(
     live = [part.live for part in snapshot.workload.parts if part.live is not None]
     ours = [state for state in states if state.live is not None and state.ownership == "ours"]
     workloads = tuple(state for state in ours if any(state.live is part for part in live))
-    is_grouped = workload_kind(spec).is_grouped and _another_kind(spec, snapshot) is None
+    is_grouped = workload_kind(spec).is_grouped and other_kind is None
     plans = _group_plans(spec, snapshot, now, states, phase, is_closed=is_closed) if is_grouped else ()
     balancer = spec.endpoint.internal_load_balancer
     return Situation(

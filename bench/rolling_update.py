@@ -21,6 +21,7 @@ from hermetic.objects.children import render
 from hermetic.objects.names import Owner
 from testbed.api import Api
 from testbed.demo.estate import Estate, overlay, stage_weights
+from testbed.gateway.traffic import until_it_answers
 from testbed.installation import REPOSITORY, wait_for
 from testbed.kubectl import Kubectl
 from testbed.node.handle import RunningNode, running_node
@@ -86,7 +87,7 @@ def _control(node: RunningNode, kubectl: Kubectl, manifest: dict[str, Any]) -> d
     rollout = ("--namespace", NAMESPACE, "rollout", "status", f"deployment/{NAME}", "--timeout=55s")
     kubectl(*rollout)
     url = f"http://{manifest['spec']['endpoint']['internalLoadBalancer']['address']}:8000/v1"
-    _until_it_answers(node, url)
+    until_it_answers(node, url)
 
     def roll() -> None:
         kubectl("--namespace", NAMESPACE, "set", "env", f"deployment/{NAME}", "ROLLED=1")
@@ -119,7 +120,7 @@ def update_under_load(
     seconds: int = LOAD_SECONDS,
 ) -> dict[str, Any]:
     """Load for a model from start to end of a rolling update, and what became of it."""
-    _until_it_answers(node, url)
+    until_it_answers(node, url)
     report: dict[str, Any] = {}
     load = (sys.executable, str(REPOSITORY / "testbed" / "load.py"), url, "--model", model, "--rate", str(RATE))
 
@@ -158,13 +159,6 @@ def _live(api: Api) -> dict[str, Any]:
 def _set_length(kubectl: Kubectl, length: int) -> None:
     patch = {"spec": {"engine": {"vllm": {"maxModelLength": length}}}}
     kubectl("--namespace", NAMESPACE, "patch", "mdep", NAME, "--type=merge", "-p", json.dumps(patch))
-
-
-def _until_it_answers(node: RunningNode, url: str) -> None:
-    def answers() -> bool:
-        return node.from_client("curl", "-sf", "--max-time", "2", f"{url}/models").returncode == 0
-
-    wait_for("an answer on the load balancer's address", answers, timeout=60)
 
 
 def _pods(kubectl: Kubectl) -> list[Any]:

@@ -28,7 +28,7 @@ class Traffic:
         self._command = (*program, "--rate", str(rate), "--seconds", str(seconds))
         self._node, self._seconds = node, seconds
         self._report: dict[str, Any] = {}
-        wait_for("an answer of the Gateway", lambda: _answers(node, url), timeout=60)
+        until_it_answers(node, url)
         self._sender = threading.Thread(target=self._send)
         self._sender.start()
 
@@ -48,8 +48,13 @@ class Traffic:
         self._report.update(json.loads(sent.stdout or "{}"))
 
 
-def _answers(node: RunningNode, url: str) -> bool:
-    return node.from_client("curl", "-sf", "--max-time", "2", f"{url}/models").returncode == 0
+def until_it_answers(node: RunningNode, url: str) -> None:
+    """Wait until the list of models is there at a base URL, for the machine outside the cluster."""
+
+    def answers() -> bool:
+        return node.from_client("curl", "-sf", "--max-time", "2", f"{url}/models").returncode == 0
+
+    wait_for(f"an answer at {url}", answers, timeout=60)
 
 
 def weigh(kubectl: Kubectl, weights: Mapping[str, int]) -> None:

@@ -29,11 +29,11 @@ from tests.fakes.virtual_loop import virtually
 from tests.schedules.faulty_cluster import FaultyCluster
 
 PODS, UNLABELLED = "/api/v1/pods", "/api/v1/pods unlabelled"
-DEPLOYMENTS = "/apis/apps/v1/deployments"
+DEPLOYMENTS, STATEFUL_SETS = "/apis/apps/v1/deployments", "/apis/apps/v1/statefulsets"
 INGRESSES = "/apis/networking.k8s.io/v1/ingresses"
 GATEWAY_API = "/apis/gateway.networking.k8s.io"
 OF_BOTH = frozenset({
-    PODS, DEPLOYMENTS, "/api/v1/nodes", "/api/v1/services", "/api/v1/persistentvolumes",
+    PODS, DEPLOYMENTS, STATEFUL_SETS, "/api/v1/nodes", "/api/v1/services", "/api/v1/persistentvolumes",
     "/apis/discovery.k8s.io/v1/endpointslices",
     INGRESSES, "/apis/networking.k8s.io/v1/networkpolicies",
     f"{GATEWAY_API}/v1/gateways", f"{GATEWAY_API}/v1/httproutes", f"{GATEWAY_API}/v1/grpcroutes",

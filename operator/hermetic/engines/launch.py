@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib import resources
 from typing import Any, Literal
 
 from hermetic.api.pod_users import PodUser
 from hermetic.api.weights import Weights
+from hermetic.in_container import program
 
 WEIGHTS = "/weights"
 TLS = "/tls"
@@ -144,7 +143,7 @@ def keeping_first_errors(*command: str) -> tuple[str, ...]:
     The kubelet takes the last 4 KiB of /dev/termination-log for the container's message, and the last 2 KiB of the log
     only where that file is empty. The file is written only when the engine fails. Nothing is mounted for it.
     """
-    return (*_INTERPRETER, _program("error_capture.py"), *command)
+    return (*_INTERPRETER, program("error_capture"), *command)
 
 
 def as_group_member(*command: str) -> tuple[str, ...]:
@@ -152,12 +151,7 @@ def as_group_member(*command: str) -> tuple[str, ...]:
 
     It adds the flags at the end of the command line, so that no argument of a user overrides them.
     """
-    return (*_INTERPRETER, _program("group_member.py"), *command)
-
-
-@cache
-def _program(name: str) -> str:
-    return resources.files("hermetic.in_container").joinpath(name).read_text(encoding="utf-8")
+    return (*_INTERPRETER, program("group_member"), *command)
 
 
 def model_path(weights: Weights) -> str:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib import resources
 from typing import Any, Literal
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.engines.launch import InitContainer, InitContainerName, Launch
+from hermetic.in_container import program
 from hermetic.objects.pod import REQUESTED_MEMORY
 
 CHECKER: InitContainerName = "check-accelerators"
@@ -50,7 +49,7 @@ def is_checked(template: Mapping[str, Any]) -> bool:
 
 def check_command() -> tuple[str, ...]:
     """The program and what starts it: the same for every model."""
-    return ("sh", "-c", _STARTER, CHECKER, _program())
+    return ("sh", "-c", _STARTER, CHECKER, program("accelerator_checks"))
 
 
 def _container(launch: Launch, spec: ModelDeploymentSpec, checks: AcceleratorChecks) -> InitContainer:
@@ -74,8 +73,3 @@ def _container(launch: Launch, spec: ModelDeploymentSpec, checks: AcceleratorChe
         has_accelerators=True,
         budget_seconds=TIMEOUT_SECONDS,
     )
-
-
-@cache
-def _program() -> str:
-    return resources.files("hermetic.in_container").joinpath("accelerator_checks.py").read_text(encoding="utf-8")

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.engines.benchmark import API_KEY, FIGURES, RESULT_FILE
 from hermetic.engines.launch import from_secret, literal
 from hermetic.engines.offline_environment import CACHE_FOLDERS, HOME, OFFLINE
+from hermetic.in_container import program
 from hermetic.kinds import MODEL_DEPLOYMENT
 from hermetic.objects.names import MODEL_LABEL, Owner, selector
 from hermetic.objects.pod import verbatim
@@ -151,7 +150,7 @@ def _container(pod: BenchmarkPod, engine: Mapping[str, Any]) -> dict[str, Any]:
         "name": CONTAINER,
         "image": engine["image"],
         "imagePullPolicy": "IfNotPresent",
-        "command": ["python3", "-I", "-S", "-B", "-c", verbatim(_program())],
+        "command": ["python3", "-I", "-S", "-B", "-c", verbatim(program("benchmark"))],
         "args": [verbatim(word) for word in arguments],
         "env": list(_environment(pod.spec)),
         "resources": {
@@ -181,8 +180,3 @@ def _environment(spec: ModelDeploymentSpec) -> tuple[dict[str, Any], ...]:
     key = spec.endpoint.api_key
     secret = () if key is None else (from_secret(API_KEY, key.secret_name, key.key),)
     return (*OFFLINE, *CACHE_FOLDERS, without_gpus, *secret)
-
-
-@cache
-def _program() -> str:
-    return resources.files("hermetic.in_container").joinpath("benchmark.py").read_text(encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hermetic.api.condition_updates import condition_of
@@ -114,7 +115,7 @@ class GatewayFacts:
     abandoned: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ClusterSnapshot:
     """Everything that was observed, at one moment.
 
@@ -157,7 +158,7 @@ class ClusterSnapshot:
         """The live child of this kind, by default the one with the ModelDeployment's own name."""
         return self.children.get((kind.kind, name or self.owner.name))
 
-    @property
+    @cached_property
     def workload(self) -> Workload:
         """What runs the pods."""
         return observed_workload(self.children, self.owner.name)

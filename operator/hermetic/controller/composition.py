@@ -119,6 +119,11 @@ def assemble(configuration: Configuration, connection: Connection, telemetry: Te
     return OperatorParts(operator, following, auditor, recorder, lease, api, telemetry)
 
 
+ALLOCATIONS_PER_COLLECTION = 20_000
+"""Objects that are made until the youngest are collected, 700 by default: nearly all of them are freed without it. The
+collections took 6 % of the processor time of a burst."""
+
+
 async def _audit(
     shared: Shared, faults: AuditFaults, feeds: Callable[[Kind], Feed | None]
 ) -> tuple[Auditor, ClusterCache]:
@@ -181,6 +186,7 @@ async def _lead(
     async def started() -> None:
         await parts.operator.prime()
         gc.freeze()  # a full garbage collection over all loaded modules would block the event loop
+        gc.set_threshold(ALLOCATIONS_PER_COLLECTION)
         work.append(asyncio.create_task(_work(parts, configuration.workers)))
         work[0].add_done_callback(lambda _: stop.set())
         log.info("ready", deployments=parts.operator.deployments)

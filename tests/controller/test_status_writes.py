@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hermetic.controller.manager import GATHER_SECONDS
 from hermetic.controller.status_writes import REPEATS
 from tests.controller.running import a_model, ready, rest, running, where
 from tests.fakes.cluster_in_memory import ClusterInMemory, Coordinates, Manifest
@@ -35,7 +36,7 @@ def test_a_status_is_written_past_those_who_write_into_the_metadata(changes: int
         cluster = ClusterInMemory(fault=rival)
         async with running(cluster):
             cluster.put(a_model())
-            await rest(0.4)  # less than the operator waits after a conflict
+            await rest(GATHER_SECONDS + 0.4)  # less than the operator waits after a conflict
             assert ready(cluster)["status"] == "False"
             assert cluster.writes.count(("patch status", MODEL)) == changes + 1
             assert cluster.lists["modeldeployments"] >= changes, "read again, once for each refusal"

@@ -266,8 +266,11 @@ class Manager:
             )  # fmt: skip
             return
         self._queue.forget_failures(key)
-        if outcome.status_pending:
+        if outcome.status_pending and outcome.children_pending:
             self._queue.add(key, routine=True)
+        elif outcome.status_pending:
+            # The controllers of Kubernetes act on the children at once: one status tells both.
+            self._queue.gather(key, GATHER_SECONDS, routine=True)
         if outcome.requeue_after is not None:
             self._queue.add_after(key, outcome.requeue_after)
         self._report(key, started, "written" if outcome.wrote else "unchanged", wrote=outcome.wrote)

@@ -45,13 +45,14 @@ REMEMBERED_SPECS = 256
 class Outcome:
     """What one reconcile wrote, what was refused, and after how many seconds to reconcile again without an event.
 
-    `status_pending`: it wrote children and left the status to the next pass. `concerned`: other deployments affected
-    by the status; it is in the store already, so its watch event will queue none of them.
+    `children_pending`, `status_pending`: what it left to the next pass. `concerned`: other deployments affected by the
+    status; it is in the store already, so its watch event will queue none of them.
     """
 
     wrote: list[str] = field(default_factory=list)
     refusals: tuple[ApiRejection, ...] = ()
     requeue_after: float | None = None
+    children_pending: bool = False
     status_pending: bool = False
     concerned: frozenset[Key] = frozenset()
 
@@ -153,11 +154,14 @@ class Reconciler:
         refused = await self._delete_all(key, _urgent(decided), outcome)
         if not decided.apply:
             return (*refused, *await self._delete_all(key, decided.delete, outcome))
+        written = 0
         for wave in _waves_of_a_pass(decided.apply):
             rejections = await self._apply_all(key, wave, outcome)
             refused = (*refused, *rejections)
             if rejections:
                 break
+            written += len(wave)
+        outcome.children_pending = written < len(decided.apply)
         return refused
 
     async def _delete_all(self, key: Key, deletions: Sequence[Deletion], outcome: Outcome) -> tuple[ApiRejection, ...]:

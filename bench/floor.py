@@ -12,10 +12,12 @@ from typing import Any
 from bench.client import Pacing
 from bench.cluster import Cluster, wait
 from bench.workload import model
+from hermetic.api.configuration import Configuration
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.kinds import BY_KIND, DEPLOYMENT, PERSISTENT_VOLUME_CLAIM, SERVICE
-from hermetic.objects.children import render
+from hermetic.objects.children import PlatformSettings, render
 from hermetic.objects.names import Owner
+from hermetic.plan.preflight import accelerator_checks
 from testbed.api import Api
 
 CONNECTIONS = 20
@@ -72,7 +74,8 @@ def _children_of(namespace: str, number: int) -> list[dict[str, Any]]:
     """The children of one model; they have no owner."""
     manifest = model(number)
     owner = Owner(namespace, manifest["metadata"]["name"], f"{ABSENT_OWNER[:-4]}{number:04d}")
-    children = render(owner, ModelDeploymentSpec.model_validate(manifest["spec"]))
+    spec, configuration = ModelDeploymentSpec.model_validate(manifest["spec"]), Configuration()
+    children = render(owner, spec, PlatformSettings(accelerator_checks=accelerator_checks(spec, configuration)))
     return [{**child, "metadata": _without_owner(child["metadata"])} for child in children]
 
 

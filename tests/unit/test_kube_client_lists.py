@@ -9,7 +9,7 @@ from aiohttp import web
 
 from hermetic.api.field_managers import last_writer
 from hermetic.errors import ServerError
-from hermetic.kinds import NODE, POD, SERVICE, Kind
+from hermetic.kinds import NODE, POD, SERVICE
 from tests.fakes.local_api_server import WRITER, LocalServer, client_of, listed, page, serving, status_body
 
 
@@ -33,8 +33,8 @@ async def test_a_list_is_read_page_by_page_and_its_items_look_like_single_object
     assert [len(items) for items, _ in pages] == [2, 1]
     first, second = server.seen
     assert first.path == "/api/v1/namespaces/models/services"
-    assert first.query == {"limit": "100", "labelSelector": "app in (x,y),!z"}
-    assert second.query == first.query | {"continue": "tok/en+="}
+    assert first.query == {"limit": "20", "labelSelector": "app in (x,y),!z"}
+    assert second.query == first.query | {"limit": "80", "continue": "tok/en+="}
 
 
 async def test_a_list_forgotten_half_way_starts_again_under_a_new_version(server: LocalServer) -> None:
@@ -74,15 +74,27 @@ async def test_a_page_of_large_objects_is_asked_for_again_in_smaller_ones(server
         pages = [[item["metadata"]["name"] for item in items] async for items, _ in api.pages(SERVICE)]
     assert [name for names in pages for name in names] == [event["metadata"]["name"] for event in events]
     assert max(map(len, pages)) <= 16
-    assert len(server.seen) < 30
+    assert len(server.seen) <= len(events) + 2
 
 
-async def test_definitions_of_kinds_are_asked_for_in_small_pages(server: LocalServer) -> None:
-    definition = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
-    server.answers = [page("a", version="5", carry_on="t"), page("b", version="5")]
+@pytest.mark.parametrize(
+    ("size", "limits"),
+    [(0, [20, 80, 320, 500, 500]), (2_000, [20, 80, 256, 256]), (40_000, [20, 13, 13, 13]), (900_000, [20, 2, 1, 1])],
+    ids=["empty", "Services", "Deployments", "definitions of kinds"],
+)
+async def test_the_next_page_follows_from_the_size_of_the_objects(
+    server: LocalServer, size: int, limits: list[int]
+) -> None:
+    async def paged(request: web.Request) -> web.StreamResponse:
+        items = [{"metadata": {"name": "a"}, "message": "x" * size}] * int(request.query["limit"])
+        carry_on = "t" if len(server.seen) < len(limits) else ""
+        return web.json_response({"metadata": {"resourceVersion": "5", "continue": carry_on}, "items": items})
+
+    server.otherwise = paged
     async with client_of(server) as api:
-        assert [len(items) async for items, _ in api.pages(definition)] == [1, 1]
-    assert [request.query["limit"] for request in server.seen] == ["20", "20"]
+        async for _ in api.pages(SERVICE):
+            pass
+    assert [int(request.query["limit"]) for request in server.seen][-len(limits) :] == limits
 
 
 @pytest.mark.parametrize(

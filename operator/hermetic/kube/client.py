@@ -28,9 +28,11 @@ from hermetic.kube.transport import (
 )
 from hermetic.ports import Manifest
 
-PAGE_SIZE = 100  # a parsed page of pods takes ten megabytes, and the process does not return freed memory
-SMALL_PAGES = {("apiextensions.k8s.io", "customresourcedefinitions"): 20}
-"""Objects per page, for kinds whose objects are often hundreds of KiB."""
+FIRST_PAGE, MOST_OF_A_PAGE = 20, 500
+"""Objects of the first page of a list, and of any."""
+PAGE_BYTES = 512 * 2**10
+"""The size that the next page is meant to have. The process does not return the memory of a parsed page, ten times as
+large, and a page of more than a MiB is parsed item by item (`list_json`)."""
 LARGEST_PAGE = 16 * 2**20  # bytes: a tenant's Events may hold a megabyte each
 FIELD_MANAGER = "hermetic"
 STATUS_FIELD_MANAGER = "hermetic-status"
@@ -77,22 +79,21 @@ class KubernetesApi:
     async def pages(
         self, kind: Kind, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
     ) -> AsyncIterator[tuple[list[Manifest], str]]:
-        """List in pages of 100 objects and 16 MiB at most; yields (items, resourceVersion of the list).
+        """List in pages of some 512 KiB; yields (items, resourceVersion of the list).
 
-        CustomResourceDefinitions come in pages of 20. A page that exceeds the limit of bytes is abandoned and requested
-        again in smaller ones.
+        The size of a page follows from the objects of the page before. One of more than 16 MiB is abandoned and
+        requested again in smaller ones.
 
         When the continuation has expired (410), the list starts again; its resourceVersion, which all pages of one list
         share, is then a new one.
         """
         selectors = (("labelSelector", label_selector), ("fieldSelector", field_selector))
-        most = SMALL_PAGES.get((kind.group, kind.plural), PAGE_SIZE)
-        continuation, restarts, limit = "", 0, most
+        continuation, restarts, limit = "", 0, FIRST_PAGE
         while True:
             query = (("limit", str(limit)), *selectors, ("continue", continuation))
             request = Request("GET", "list", kind.plural, kind.path(namespace), query)
             try:
-                page = await self._transport.send(request, most=LARGEST_PAGE if limit > 1 else None)
+                page, size = await self._transport.page(request, most=LARGEST_PAGE if limit > 1 else None)
             except TooLarge:
                 limit = max(1, limit // 8)
                 continue
@@ -105,7 +106,7 @@ class KubernetesApi:
             yield items, version
             if not continuation:
                 return
-            limit = min(most, 2 * limit)
+            limit = _next_limit(limit, len(items), size)
 
     async def watch(
         self,
@@ -250,6 +251,11 @@ class KubernetesApi:
     ) -> Manifest:
         strict = (*query, ("fieldValidation", "Strict"))
         return _lean(await self._transport.send(Request("PATCH", "patch", resource, path, strict, body, how)))
+
+
+def _next_limit(limit: int, count: int, size: int) -> int:
+    """Objects of the next page, after one with this limit, so many objects and bytes; the next ones may be larger."""
+    return max(1, min(MOST_OF_A_PAGE, 4 * limit, max(count, 1) * PAGE_BYTES // max(size, 1)))
 
 
 def _coordinates(manifest: Manifest) -> tuple[Kind, str]:

@@ -106,20 +106,23 @@ class Transport:
         if self._opened is not None:
             await self._opened.close()
 
-    async def send(self, request: Request, *, most: int | None = None) -> Manifest:
-        """One request within the limit, and its whole answer; raises TooLarge beyond `most` bytes."""
+    async def send(self, request: Request) -> Manifest:
+        """One request within the limit, and its whole answer."""
         async with self._limit:
             if request.method != "GET":
                 # After the wait: the Lease may have been lost meanwhile.
                 self._before_writing()
-            return await self.exchange(request, most=most)
+            return await self.exchange(request)
 
-    async def exchange(self, request: Request, *, most: int | None = None) -> Manifest:
-        """One request at once, whatever the limit; raises TooLarge, without reading the rest, beyond `most` bytes."""
-        status, body = await self._whole_answer(request, most)
-        if request.verb == "list":
-            return await _decoded_list(request, status, body)
-        return _decoded(request, status, body)
+    async def exchange(self, request: Request) -> Manifest:
+        """One request at once, whatever the limit."""
+        return _decoded(request, *await self._whole_answer(request))
+
+    async def page(self, request: Request, *, most: int | None) -> tuple[Manifest, int]:
+        """One page of a list within the limit, and its bytes; raises TooLarge, without the rest, beyond `most`."""
+        async with self._limit:
+            status, body = await self._whole_answer(request, most)
+        return await _decoded_list(request, status, body), len(body)
 
     async def text(self, request: Request, *, most: int) -> str:
         """One request within the limit, and its answer as text; raises TooLarge beyond `most` bytes."""
@@ -127,7 +130,7 @@ class Transport:
             _, body = await self._whole_answer(request, most)
         return body.decode(errors="replace")
 
-    async def _whole_answer(self, request: Request, most: int | None) -> tuple[int, bytes]:
+    async def _whole_answer(self, request: Request, most: int | None = None) -> tuple[int, bytes]:
         """The status and the body."""
         within = self._timeout if request.method == "GET" else self._write_timeout
         answer = await self._ask(request, within=within)

@@ -27,7 +27,6 @@ from hermetic.controller.audit.evaluation_client import EvaluationClient
 from hermetic.controller.audit.faults import AuditFaults
 from hermetic.controller.clock import SystemClock
 from hermetic.kinds import Kind
-from hermetic.kube.client import PAGE_SIZE
 from hermetic.kube.list_json import parsed_list
 from hermetic.kube.store import Store
 from hermetic.kube.store_watches import StoreWatches
@@ -37,6 +36,8 @@ from hermetic.ports import Manifest
 PODS = 10_000
 ROUNDS = 3
 PROBE_SECONDS = 0.002
+OF_A_PAGE = 250
+"""Objects of some two KiB, as the client asks for."""
 CLUSTER = "/subscriptions/s/resourceGroups/g/providers/Microsoft.ContainerService/managedClusters/aks"
 
 Figures = dict[str, Any]
@@ -58,8 +59,8 @@ class SimulatedApi:
         """As a client parses them."""
         narrowed = namespace or label_selector or field_selector
         texts = [] if narrowed else self._found.get((kind.api_version, kind.kind), [])
-        for start in range(0, max(1, len(texts)), PAGE_SIZE):
-            body = '{"items":[' + ",".join(texts[start : start + PAGE_SIZE]) + "]}"
+        for start in range(0, max(1, len(texts)), OF_A_PAGE):
+            body = '{"items":[' + ",".join(texts[start : start + OF_A_PAGE]) + "]}"
             await asyncio.sleep(0.001)  # the network
             page = await parsed_list(body.encode())
             yield [{**manifest, "apiVersion": kind.api_version, "kind": kind.kind} for manifest in page["items"]], "9"

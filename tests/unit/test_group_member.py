@@ -7,6 +7,7 @@ address of a head: in its text here, that one property is left out.
 from __future__ import annotations
 
 import ast
+import asyncio
 import contextlib
 import http.client
 import json
@@ -25,7 +26,8 @@ from pathlib import Path
 import pytest
 
 from hermetic.engines.launch import as_group_member, keeping_first_errors
-from hermetic.in_container.group_member import NO_POD, parse_head_address, rank_flags
+from hermetic.in_container import group_member
+from hermetic.in_container.group_member import NO_POD, Member, parse_head_address, rank_flags
 from testbed.certificates import Authority
 from testbed.processes import PATIENCE_VARIABLE, free_port
 
@@ -203,6 +205,37 @@ def test_a_member_waits_for_the_head_says_so_once_and_answers_no_probe_before(gr
     group.start(0)
     member.engine()
     assert member.said().count("waits for the head") == 1
+
+
+class EarlierTimeoutError(Exception):
+    """`asyncio.TimeoutError` before Python 3.11: neither an OSError nor the built-in TimeoutError."""
+
+
+def answered_by(monkeypatch: pytest.MonkeyPatch, *answers: bytes | None) -> None:
+    """The head answers so, one connection after the other; None: not in time, as images with Python 3.10 see it."""
+    left = iter(answers)
+
+    async def read_answer(_host: str, _port: int) -> bytes:
+        if (answer := next(left)) is None:
+            raise EarlierTimeoutError
+        return answer
+
+    monkeypatch.setattr(asyncio, "TimeoutError", EarlierTimeoutError)
+    monkeypatch.setattr(group_member, "read_answer", read_answer)
+    monkeypatch.setattr(group_member, "SECONDS_BETWEEN_TRIES", 0.0)
+
+
+RANK_1 = Member(1, "10.1.2.3", "10.0.0.1", 29500, 8000, "/health", "", False)
+
+
+def test_a_head_that_does_not_answer_in_time_is_asked_again_with_an_earlier_python(monkeypatch):
+    answered_by(monkeypatch, None, None, b"10.1.2.4\n")
+    assert asyncio.run(group_member.find_head(RANK_1)) == "10.1.2.4"
+
+
+def test_a_head_that_does_not_answer_in_time_has_ended_with_an_earlier_python(monkeypatch):
+    answered_by(monkeypatch, b"10.1.2.4\n", None, None)
+    asyncio.run(group_member.wait_for_end_of_head(RANK_1, "10.1.2.4"))
 
 
 @pytest.mark.parametrize(("path", "status"), [("/health", 200), ("/v1/models", 404), ("/", 404)])

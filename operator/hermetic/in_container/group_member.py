@@ -111,7 +111,7 @@ async def find_head(member: Member) -> str:
     while True:
         try:
             return parse_head_address(await read_answer(member.head, member.address_port), member.address)
-        except (TimeoutError, OSError) as error:
+        except (asyncio.TimeoutError, OSError) as error:  # noqa: UP041 - a class of its own before Python 3.11
             problem = f"rank {member.rank} waits for the head at {member.head}: {error or 'no answer'}"
         except ValueError as error:
             problem = f"rank {member.rank} refuses the answer of {member.head}: {error}"
@@ -129,7 +129,7 @@ async def wait_for_end_of_head(member: Member, head: str) -> None:
         try:
             await read_answer(head, member.address_port)
             missed = 0
-        except (TimeoutError, OSError):
+        except (asyncio.TimeoutError, OSError):  # noqa: UP041 - as above
             missed += 1
 
 

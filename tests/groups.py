@@ -141,6 +141,33 @@ class GroupWorld:
         """The kubelet has ended a pod that is being deleted."""
         del self.pods[name]
 
+    def removed(self, name: str) -> None:
+        """Somebody deletes a StatefulSet: the garbage collector deletes its pods."""
+        children = {key: child for key, child in self.snapshot.children.items() if key != (STATEFUL_SET, name)}
+        self.snapshot = replace(self.snapshot, children=children)
+        for pod in list(self.members(name)):
+            self.deleted(pod["metadata"]["name"])
+
+    def planted(self, kind: str, name: str, *, is_owned: bool) -> None:
+        """A tenant makes an object with the name and the labels of one of the model, which runs pods of theirs."""
+        owned = copy.deepcopy(self.snapshot.children["NetworkPolicy", self.snapshot.owner.name]["metadata"])
+        metadata = {**owned, "name": name, "uid": "of-a-tenant", "creationTimestamp": timestamp(NOW)}
+        if not is_owned:
+            del metadata["ownerReferences"]
+        counts = ("replicas", "readyReplicas", "availableReplicas", "updatedReplicas")
+        planted = {
+            "apiVersion": "apps/v1",
+            "kind": kind,
+            "metadata": metadata,
+            "spec": {
+                "replicas": 2,
+                "selector": {"matchLabels": {"app": "web"}},
+                "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": []}},
+            },
+            "status": {"observedGeneration": 99, **dict.fromkeys(counts, 2)},
+        }
+        self.snapshot = replace(self.snapshot, children={**self.snapshot.children, (kind, name): planted})
+
     def placed(self, name: str) -> None:
         pod = self.pods[name]
         pod["spec"]["nodeName"] = f"gpu-{pod['metadata']['labels'][RANK_LABEL]}"

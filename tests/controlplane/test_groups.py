@@ -224,6 +224,28 @@ def test_others_do_not_orphan_the_pods_of_a_group(home: Deployments, tenant: Api
     assert "hermetic-orphans" in str(refused.value)
 
 
+def test_deployment_of_a_tenant_with_the_name_of_the_model_changes_nothing(home: Deployments, tenant: Api) -> None:
+    owned = live_set(home, "pair")["metadata"]
+    deployment = {
+        "metadata": {"name": "pair", "labels": owned["labels"], "ownerReferences": owned["ownerReferences"]},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "web", "image": "registry.example/web:1"}]},
+            },
+        },
+    }
+    deployments = f"{APPS.format(home.namespace)}/deployments"
+    tenant.create(deployments, deployment)
+    before = uids(home, "pair")
+    home.change("pair", startupBudgetSeconds=1100)
+    home.wait("the change is carried out", lambda: not set(before.values()) & {*uids(home, "pair").values()})
+    at_rest(home, "pair")
+    tenant.delete(f"{deployments}/pair")
+
+
 def test_stateful_set_that_a_tenant_deletes_is_made_again(home: Deployments, tenant: Api) -> None:
     before = live_set(home, "pair")["metadata"]["uid"]
     tenant.delete(f"{APPS.format(home.namespace)}/statefulsets/pair-group-0")

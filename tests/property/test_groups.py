@@ -20,7 +20,10 @@ OF_PODS: dict[str, Callable[[GroupWorld, str], None]] = {
     "end": lambda world, name: world.ended(name),
     "vanish": lambda world, name: world.ended(name),
 }
-OF_THE_CLUSTER = ("reconcile", "control", "close", "open", "change", "replicas", "wait", "wait long", "scale by others")
+OF_THE_CLUSTER = (
+    "reconcile", "control", "close", "open", "change", "replicas", "wait", "wait long", "scale by others",
+    "delete by others", "create by others",
+)  # fmt: skip
 ACTIONS = ("reconcile", "reconcile", *OF_THE_CLUSTER, *OF_PODS)
 EVENTS = 60
 
@@ -86,10 +89,19 @@ def of_the_cluster(world: GroupWorld, action: str, number: int) -> None:
             world.passes(5 * (number + 1))
         case "wait long":
             world.passes(400)
-        case "scale by others":
-            for stateful_set in list(world.sets())[:1]:
-                stateful_set["spec"]["replicas"] = number
-                stateful_set["metadata"]["generation"] += 1
+        case _:
+            by_others(world, action, number)
+
+
+def by_others(world: GroupWorld, action: str, number: int) -> None:
+    first = next(world.sets(), None)
+    if action == "create by others" and ("NetworkPolicy", "llama") in world.snapshot.children:
+        world.planted("Deployment", "llama", is_owned=number % 2 == 0)
+    elif action == "delete by others" and first is not None:
+        world.removed(first["metadata"]["name"])
+    elif action == "scale by others" and first is not None:
+        first["spec"]["replicas"] = number
+        first["metadata"]["generation"] += 1
 
 
 @given(st.integers(0, 2**32), st.sampled_from([2, 3]), st.integers(1, 3))

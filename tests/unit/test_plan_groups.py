@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hermetic.api.times import timestamp
 from hermetic.objects.names import MEMORY_ANNOTATION
 from hermetic.plan.groups.memory import GroupMemory, memory_of
 from tests.groups import STATEFUL_SET, GroupWorld, a_group_model, a_serving_world, mark_of
@@ -366,6 +367,97 @@ def test_memory_survives_being_written_and_read() -> None:
     read = memory_of({"metadata": {"annotations": {MEMORY_ANNOTATION: memory.annotation}}}, NOW)
     assert read == replace(memory, message=read.message)
     assert len(replace(memory, message='"' * 5000).annotation) < 1024
+
+
+@pytest.mark.parametrize("is_owned", [True, False], ids=["with the owner", "without an owner"])
+def test_deployment_of_others_with_the_name_of_the_model_changes_nothing(is_owned: bool) -> None:
+    world = a_serving_world()
+    before = world.status()
+    world.planted("Deployment", "llama", is_owned=is_owned)
+    assert (world.planned().blocked, world.planned().apply) == (None, ())
+    assert world.status() == before
+
+    world.failed("llama-group-0-1")
+    world.reconciled()
+    world.evidence = FAIL
+    for _ in range(4):
+        world.cluster_works(nodes=False)
+        world.passes(60)
+        world.reconciled()
+    assert [count for _, count, _ in world.writes] == [0], "stopped for its member, and not started behind the gate"
+
+
+@pytest.mark.parametrize("phase", ["no node", "placed"])
+def test_deployment_of_others_keeps_no_waiting_group_behind_a_closed_gate(phase: str) -> None:
+    world = GroupWorld(a_group_model())
+    world.reconciled()
+    world.reconciled()
+    world.controlled()
+    for name in list(world.pods) if phase == "placed" else ():
+        world.placed(name)
+    world.planted("Deployment", "llama", is_owned=True)
+    world.evidence = FAIL
+    world.reconciled()
+    assert [count for _, count, _ in world.writes] == [2, 0]
+
+
+def test_stateful_set_of_others_with_the_name_of_a_group_serves_for_none() -> None:
+    world = a_serving_world(replicas=2)
+    world.planted(STATEFUL_SET, "llama-group-9", is_owned=False)
+    assert conditions(world.status())["Ready"]["status"] == "True"
+    world.failed("llama-group-1-0")
+    world.reconciled()
+    assert world.snapshot.workload.serving_replicas < 2
+    assert conditions(world.status())["Available"]["status"] == "False"
+
+
+@pytest.mark.parametrize(
+    "label", [{"hermetic.dev/group": "1"}, {"apps.kubernetes.io/pod-index": "0"}], ids=["group", "rank"]
+)
+def test_pod_that_others_labelled_as_another_member_is_named_and_restarts_its_group(label: dict[str, str]) -> None:
+    """Clients, and the other members, find the head by its labels."""
+    world = a_serving_world()
+    world.writes.clear()
+    world.pods["llama-group-0-1"]["metadata"]["labels"] |= label
+    ready = conditions(world.status())["Ready"]
+    assert ready["reason"] == "NotAsRendered"
+    ((name, _),) = label.items()
+    assert f"pod 'llama-group-0-1' does not have the label {name}=" in ready["message"]
+    world.settle()
+    assert [count for _, count, _ in world.writes] == [0, 2]
+
+
+def test_object_that_lost_its_memory_before_it_had_pods_does_not_wait_for_ever() -> None:
+    world = GroupWorld(a_group_model())
+    world.reconciled()
+    world.reconciled()
+    (live,) = world.sets()
+    live["metadata"]["creationTimestamp"] = timestamp(NOW)
+    del live["metadata"]["annotations"][MEMORY_ANNOTATION]
+    world.passes(599)
+    assert world.reconciled().apply == ()
+    world.passes(2)
+    world.reconciled()
+    assert [count for _, count, _ in world.writes] == [2, 0]
+
+
+def test_group_whose_object_was_deleted_starts_once_its_pods_have_ended() -> None:
+    """New pods would join a head that is ending, and be of another template than it where the spec changed too."""
+    world = a_serving_world()
+    world.writes.clear()
+    names = list(world.pods)
+    world.removed("llama-group-0")
+    assert world.planned().apply == ()
+    assert world.group() == {
+        "name": "llama-group-0", "state": "Stopping", "pods": "0/2", "restarts": 0,
+        "message": "its StatefulSet was deleted",
+    }  # fmt: skip
+    world.ended(names[0])
+    assert world.planned().apply == ()
+    world.ended(names[1])
+    world.settle()
+    assert [count for _, count, _ in world.writes] == [2]
+    assert (world.group()["state"], world.group()["restarts"]) == ("Serving", 0)
 
 
 def test_pod_of_another_controller_is_no_member() -> None:

@@ -14,6 +14,7 @@ from hermetic.kube.owners import Key, Name
 from hermetic.kube.route_index import RouteIndex
 from hermetic.kube.store_entry import StoredObject
 from hermetic.objects.http_route import is_of_group
+from hermetic.objects.names import Owner
 from hermetic.objects.workloads.registry import WORKLOAD_KINDS, observed_workload
 from hermetic.plan.exposure.route_claims import RouteClaim, RouteRequest, group_member
 from hermetic.plan.snapshot import ChildKey, GatewayFacts, GroupMember
@@ -66,7 +67,8 @@ class ObservedGateways:
         live = {
             (kind.kind, name[1]): self._entries[kind][name].manifest for kind, name in owned if kind in WORKLOAD_KINDS
         }
-        workload, has_service = observed_workload(live, key[1]), (SERVICE, key) in owned
+        owner = Owner(*key, str(manifest["metadata"].get("uid")))
+        workload, has_service = observed_workload(live, owner), (SERVICE, key) in owned
         member = group_member(manifest, request, workload, has_service=has_service)
         return (str(manifest["metadata"].get("creationTimestamp") or ""), key[1]), member
 

@@ -9,7 +9,7 @@ from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.objects.children import Phase
 from hermetic.objects.groups import group_index
-from hermetic.objects.workloads.registry import workload_kind
+from hermetic.objects.workloads.registry import is_own, workload_kind
 from hermetic.plan.child_states import ChildState, child_states, first_obstacle
 from hermetic.plan.closed_gate import workload_behind_closed_gate, workload_of_blocked_spec
 from hermetic.plan.desired_children import SpecRendering, isolating_children
@@ -99,7 +99,7 @@ def situation_of(
 def _another_kind(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Blocks | None:
     """A model keeps the kind of object that runs its pods: two of them would serve side by side."""
     workload, wanted = snapshot.workload, workload_kind(spec)
-    if workload.live is None or workload.kind.resource == wanted.resource:
+    if workload.live is None or workload.kind.resource == wanted.resource or not is_own(workload.live, snapshot.owner):
         return None
     return Blocks(
         Reason.SPEC_INVALID,

@@ -161,7 +161,7 @@ class ClusterSnapshot:
     @cached_property
     def workload(self) -> Workload:
         """What runs the pods."""
-        return observed_workload(self.children, self.owner.name)
+        return observed_workload(self.children, self.owner)
 
     def condition(self, kind: str) -> Mapping[str, Any] | None:
         """The condition of this type as the status holds it now."""

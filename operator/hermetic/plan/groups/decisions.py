@@ -21,7 +21,16 @@ from hermetic.objects.groups import group_index, group_name
 from hermetic.objects.names import MEMORY_ANNOTATION, template_of
 from hermetic.objects.workloads.registry import workload_kind
 from hermetic.plan.child_states import ChildState, Difference
-from hermetic.plan.groups.members import CREATION, Fault, Group, fault_of, group_of, has_served_long, next_moment
+from hermetic.plan.groups.members import (
+    CREATION,
+    Fault,
+    Group,
+    fault_of,
+    group_of,
+    has_pods,
+    has_served_long,
+    next_moment,
+)
 from hermetic.plan.groups.memory import GroupMemory, memory_of, remembering
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.tampering.drift import holds_template
@@ -231,8 +240,19 @@ class _View:
         if not self.is_wanted or self.is_asked or self.child.desired is None or self.conditions.phase != "open":
             return False
         resumes_at = None if self.group is None else self.group.memory.resumes_at
-        is_gone = self.group is None or self.group.is_gone
-        return is_gone and (resumes_at is None or resumes_at <= self.conditions.now)
+        return not self.has_pods and (resumes_at is None or resumes_at <= self.conditions.now)
+
+    @property
+    def name(self) -> str:
+        """Of every object of the group."""
+        return group_name(self.snapshot.owner.name, self.index)
+
+    @property
+    def has_pods(self) -> bool:
+        """Whether pods of an earlier start are left; of an object that was deleted too."""
+        if self.group is not None:
+            return not self.group.is_gone
+        return has_pods(self.name, workload_kind(self.spec), self.snapshot)
 
     @property
     def needs_update(self) -> bool:
@@ -286,16 +306,17 @@ def _due(view: _View) -> datetime | None:
 def _report(view: _View) -> GroupReport | None:
     """What the status says of it; None for one that is not wanted and has no pods."""
     group = view.group
-    name = group_name(view.snapshot.owner.name, view.index)
     size = view.spec.accelerator.nodes if group is None else group.size
+    if group is None and view.has_pods:
+        return GroupReport(view.name, "Stopping", f"0/{size}", 0, message="its StatefulSet was deleted")
     if group is None:
-        return GroupReport(name, "Waiting", f"0/{size}", 0, message=_absent(view))
+        return GroupReport(view.name, "Waiting", f"0/{size}", 0, message=_absent(view))
     if not view.is_wanted and group.is_gone:
         return None
     state, message = _state(view, group)
     reason = group.memory.reason if state in ("BackingOff", "Stopping") else None
     serving = size if group.serves else 0
-    return GroupReport(name, state, f"{serving}/{size}", group.memory.restarts, message, reason)
+    return GroupReport(view.name, state, f"{serving}/{size}", group.memory.restarts, message, reason)
 
 
 def _state(view: _View, group: Group) -> tuple[GroupState, str]:

@@ -15,7 +15,7 @@ from hermetic.engines.launch import RANK_LABEL
 from hermetic.objects.groups import group_name
 from hermetic.objects.names import GROUP_LABEL
 from hermetic.objects.pod import ENGINE
-from hermetic.objects.workloads.workload_kind import Workload
+from hermetic.objects.workloads.workload_kind import Workload, WorkloadKind
 from hermetic.plan.groups.memory import GroupMemory
 from hermetic.plan.pod_diagnosis import cause_of_end
 from hermetic.plan.snapshot import ClusterSnapshot, last_end
@@ -125,9 +125,13 @@ class Group:
 
     @property
     def since(self) -> datetime | None:
-        """When it was asked for: the creation of its first pod, or the write before that."""
+        """When it was asked for: the creation of its first pod, or the write before that.
+
+        Others may take the memory of that write away: then its object is at least as old.
+        """
         created = [member.created for member in self.members if member.created is not None]
-        return min(created, default=self.memory.started_at)
+        metadata = (self.workload.live or {}).get("metadata") or {}
+        return min(created, default=self.memory.started_at or zoned(metadata.get("creationTimestamp")))
 
     @property
     def lacking(self) -> str:
@@ -138,17 +142,24 @@ class Group:
 
 def group_of(workload: Workload, memory: GroupMemory, spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Group:
     """The group with its pods: those that its controller made, with the labels of the group."""
-    members = sorted(_members(workload, snapshot), key=lambda member: (member.rank, member.name))
+    members = sorted(
+        map(_member, _pods_of(workload.name, workload.kind, snapshot)), key=lambda member: (member.rank, member.name)
+    )
     return Group(workload, memory, tuple(members), memory.nodes or spec.accelerator.nodes)
 
 
-def _members(workload: Workload, snapshot: ClusterSnapshot) -> Iterator[Member]:
+def has_pods(name: str, kind: WorkloadKind, snapshot: ClusterSnapshot) -> bool:
+    """Whether pods of a group are there, also where its object is not: a deleted one goes before its pods."""
+    return any(True for _ in _pods_of(name, kind, snapshot))
+
+
+def _pods_of(name: str, kind: WorkloadKind, snapshot: ClusterSnapshot) -> Iterator[Pod]:
     for pod in snapshot.pods:
-        revision = workload.kind.revision_of(pod, snapshot.owner)
+        revision = kind.revision_of(pod, snapshot.owner)
         index = str((pod["metadata"].get("labels") or {}).get(GROUP_LABEL, ""))
-        is_labelled = workload.name == group_name(snapshot.owner.name, int(index)) if index.isdecimal() else False
-        if is_labelled and revision.startswith(f"{workload.name}/") and has_rendered_identity(pod, snapshot.owner):
-            yield _member(pod)
+        is_labelled = name == group_name(snapshot.owner.name, int(index)) if index.isdecimal() else False
+        if is_labelled and revision.startswith(f"{name}/") and has_rendered_identity(pod, snapshot.owner):
+            yield pod
 
 
 def _member(pod: Pod) -> Member:

@@ -11,6 +11,8 @@ import pytest
 from hermetic.kinds import GATEWAY, HTTP_ROUTE
 from hermetic.kube.owners import Key
 from hermetic.kube.store import Store
+from hermetic.kube.store_lists import StoreList
+from hermetic.kube.watch_specs import WatchSpec
 from hermetic.objects.http_route import RouteSettings, http_route
 from hermetic.objects.names import Owner
 from hermetic.plan.snapshot import ClusterSnapshot
@@ -235,6 +237,27 @@ def test_path_that_is_not_allowed_is_kept_from_nobody() -> None:
 
 
 # ---------------------------------------------------------------------- kinds that are not served
+
+
+@pytest.mark.parametrize("is_served", [True, False], ids=["may not be listed", "is not served"])
+def test_gateway_and_route_of_a_kind_that_was_away_for_a_moment_are_read_again(is_served: bool) -> None:
+    model = asking("team-a")
+    gateway, route = a_gateway(), its_route(model)
+    store = a_store(model, gateway, route)
+    for kind in (GATEWAY, HTTP_ROUTE):
+        StoreList(store, WatchSpec(kind, optional=True), None, lambda _: None).refused(is_served=is_served)
+    snapshot = snapshot_of(store)
+    assert (snapshot.gateway.manifest, (HTTP_ROUTE.kind, "m") in snapshot.children) == (None, False)
+    for kind, manifest in ((GATEWAY, gateway), (HTTP_ROUTE, route)):
+        again = StoreList(store, WatchSpec(kind, optional=True), None, lambda _: None)
+        again.begin(str(next(_VERSIONS)))
+        again.add(manifest)
+        again.complete()
+    snapshot = snapshot_of(store)
+    assert snapshot.gateway.manifest is not None
+    assert (HTTP_ROUTE.kind, "m") in snapshot.children
+    store.put(a_gateway("20.1.2.3"))
+    assert snapshot_of(store).gateway.manifest["status"]["addresses"][0]["value"] == "20.1.2.3"
 
 
 def test_kinds_that_are_not_served_are_absent_until_they_are_listed() -> None:

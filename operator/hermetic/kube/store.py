@@ -136,13 +136,18 @@ class Store:
         kind, name = kind_of(manifest), name_of(manifest["metadata"])
         return any(name in self._entries[part] for part in (PODS if kind in PODS else (kind,)))
 
-    def sweep(self, kind: Kind, listed: set[str], version: int, *, namespace: str | None = None) -> frozenset[Key]:
-        """After a full list at `version` (of a namespace, or of all): remove objects that it lacks, unless newer."""
+    def sweep(
+        self, kind: Kind, listed: set[str], version: int, *, namespace: str | None = None, is_listed: bool = True
+    ) -> frozenset[Key]:
+        """After a full list at `version` (of a namespace, or of all): remove objects that it lacks, unless newer.
+
+        `is_listed`: False where the kind may not be listed, or is not served: none of its objects need be deleted.
+        """
         if kind is CORE_EVENT:
             return frozenset()
         # A pod that a list of one part lacks may have changed its part before: what is known of that must still count.
         stale = {
-            name: entry.version if kind in PODS else version
+            name: entry.version if kind in PODS or not is_listed else version
             for name, entry in self._entries[kind].items()
             if namespace in (None, name[0]) and entry.uid not in listed and entry.version <= version
         }

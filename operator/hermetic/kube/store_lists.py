@@ -64,7 +64,7 @@ class StoreList:
         self._store.note_listed(kind, self._namespace, "")
         self._report(self._store.note_served(kind, may_be_listed=not is_served, is_served=is_served))
         self._report(self._store.note_understood(kind, NEWEST))
-        self._report(self._store.sweep(kind, set(), NEWEST))
+        self._report(self._store.sweep(kind, set(), NEWEST, is_listed=False))
 
 
 async def relist(

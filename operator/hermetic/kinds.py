@@ -67,8 +67,11 @@ GATEWAY = Kind("gateway.networking.k8s.io", "v1", "Gateway", "gateways")
 HTTP_ROUTE = Kind("gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes")
 ROUTES = (
     HTTP_ROUTE,
-    Kind("gateway.networking.k8s.io", "v1", "GRPCRoute", "grpcroutes"),
-    *(Kind("gateway.networking.k8s.io", version, "TLSRoute", "tlsroutes") for version in ("v1alpha2", "v1")),
+    *(Kind("gateway.networking.k8s.io", version, "GRPCRoute", "grpcroutes") for version in ("v1alpha2", "v1")),
+    *(
+        Kind("gateway.networking.k8s.io", version, "TLSRoute", "tlsroutes")
+        for version in ("v1alpha2", "v1alpha3", "v1")
+    ),
     *(Kind("gateway.networking.k8s.io", version, "TCPRoute", "tcproutes") for version in ("v1alpha2", "v1")),
     *(Kind("gateway.networking.k8s.io", version, "UDPRoute", "udproutes") for version in ("v1alpha2", "v1")),
 )

@@ -116,7 +116,10 @@ OPEN = {
     "more labels": ({"gateway": "models", "app": "envoy"}, "LoadBalancer", "envoy", True),
     "a node port": ({"gateway": "models"}, "NodePort", "envoy", True),
     "inside the cluster": ({"gateway": "models"}, "ClusterIP", "envoy", False),
+    "labels that the configuration does not name": ({"app": "envoy"}, "LoadBalancer", "envoy", True),
+    "pods that are not known": ({}, "LoadBalancer", "envoy", True),
     "other pods": ({"gateway": "others"}, "LoadBalancer", "envoy", False),
+    "other pods by one of two labels": ({"gateway": "others", "app": "envoy"}, "LoadBalancer", "envoy", False),
     "another namespace": ({"gateway": "models"}, "LoadBalancer", "team-b", False),
 }
 
@@ -135,6 +138,78 @@ def test_change_of_that_service_concerns_the_models() -> None:
     assert KEY in store.put(public)
     assert KEY in store.drop(public)
     assert snapshot_of(store).gateway.exposed_by == ""
+
+
+def an_ingress(*addresses: str, service: str = "edge") -> Manifest:
+    """To a Service in front of the pods of the gateway."""
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": {"name": "web", "namespace": "envoy", "uid": "web", "resourceVersion": str(next(_VERSIONS))},
+        "spec": {"defaultBackend": {"service": {"name": service}}},
+        "status": {"loadBalancer": {"ingress": [{"ip": address} for address in addresses]}},
+    }
+
+
+def a_route(gateway: str, *, namespace: str, service: str) -> Manifest:
+    """A route of others to a Service of its namespace."""
+    return {
+        "apiVersion": HTTP_ROUTE.api_version,
+        "kind": HTTP_ROUTE.kind,
+        "metadata": {"name": "web", "namespace": namespace, "uid": "way", "resourceVersion": str(next(_VERSIONS))},
+        "spec": {
+            "parentRefs": [{"namespace": "gateways", "name": gateway}],
+            "rules": [{"backendRefs": [{"name": service}]}],
+        },
+    }
+
+
+INSIDE = ({"gateway": "models"}, "ClusterIP")
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["Service first", "Ingress first"])
+def test_ingress_in_front_of_the_gateway_that_is_not_private_is_seen_and_told(order: int) -> None:
+    store = a_store(asking("team-a"), *[a_service(*INSIDE), an_ingress("20.1.2.3")][::order])
+    reason = snapshot_of(store).gateway.exposed_by
+    assert reason.startswith("has the Ingress 'envoy/web' in front of its Service 'edge', which has the address 20.1.2.3")
+    assert KEY in store.put(an_ingress("10.0.0.4"))
+    assert snapshot_of(store).gateway.exposed_by == ""
+    assert KEY in store.put(an_ingress("20.1.2.3"))
+    assert KEY in store.drop(an_ingress("20.1.2.3"))
+    assert snapshot_of(store).gateway.exposed_by == ""
+
+
+def test_another_gateway_in_front_of_the_gateway_is_seen_and_told() -> None:
+    def edge(*addresses: str) -> Manifest:
+        gateway = a_gateway(*addresses)
+        gateway["metadata"] |= {"name": "edge", "uid": "uid-of-the-edge"}
+        return gateway
+
+    store = a_store(asking("team-a"), a_gateway(), a_service(*INSIDE), edge("10.0.0.4"))
+    store.put(a_route("edge", namespace="envoy", service="edge"))
+    assert snapshot_of(store).gateway.exposed_by == ""
+    assert KEY in store.put(edge("20.1.2.3"))
+    assert "HTTPRoute 'envoy/web' in front of its Service 'edge'" in snapshot_of(store).gateway.exposed_by
+
+
+def test_gateway_that_leads_to_its_own_pods_is_read_once() -> None:
+    store = a_store(asking("team-a"), a_gateway(), a_service(*INSIDE))
+    store.put(a_route("models", namespace="envoy", service="edge"))
+    assert snapshot_of(store).gateway.exposed_by == ""
+
+
+def test_route_of_others_by_a_gateway_with_a_public_service_is_an_exposure() -> None:
+    model = asking("team-a")
+    owners = its_route(model)["metadata"]["ownerReferences"]
+    service = living({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "m", "namespace": "team-a"}})
+    service["metadata"] |= {"resourceVersion": str(next(_VERSIONS)), "ownerReferences": owners}
+    service["spec"] = {"type": "ClusterIP", "selector": {"hermetic.dev/modeldeployment": "m"}}
+    del model["spec"]["endpoint"]["gateway"]
+    store = a_store(model, service, a_gateway(), a_route("models", namespace="team-a", service="m"))
+    assert snapshot_of(store).exposures == ()
+    assert KEY in store.put(a_service({"gateway": "models"}))
+    (exposure,) = snapshot_of(store).exposures
+    assert exposure.why.startswith("is served by Gateway 'gateways/models', which has the Service 'envoy/edge'")
 
 
 # ---------------------------------------------------------------------- its own route

@@ -38,6 +38,7 @@ OF_BOTH = frozenset({
     INGRESSES, "/apis/networking.k8s.io/v1/networkpolicies",
     f"{GATEWAY_API}/v1/gateways", f"{GATEWAY_API}/v1/httproutes", f"{GATEWAY_API}/v1/grpcroutes",
     *(f"{GATEWAY_API}/{version}/{layer}routes" for version in ("v1alpha2", "v1") for layer in ("tls", "tcp", "udp")),
+    f"{GATEWAY_API}/v1alpha2/grpcroutes", f"{GATEWAY_API}/v1alpha3/tlsroutes",
 })  # fmt: skip
 OF_THE_OPERATOR = frozenset({
     "/api/v1/serviceaccounts", "/api/v1/persistentvolumeclaims", "/api/v1/events",

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from hermetic.kinds import BY_API_VERSION
+from hermetic.audit.estate.kubernetes.routes import ROUTES as AUDITED
+from hermetic.kinds import BY_API_VERSION, ROUTES
 from hermetic.kube.exposure_index import ROOM, SMALL, ExposureIndex
 from hermetic.objects.names import Owner
 from hermetic.plan.exposure.exposing_objects import MOST_ADDRESSES
@@ -344,6 +345,29 @@ def test_a_route_to_our_service_is_found_unless_its_gateways_are_private(kind: s
 def test_a_route_inside_a_mesh_is_private_and_one_behind_something_unknown_is_not() -> None:
     assert not named(own_service(), a_route(parent={"kind": "Service", "group": "", "name": "llama"}))
     assert named(own_service(), a_route(parent={"kind": "XListenerSet", "group": "gateway.x", "name": "l"}))
+    of_others = {"kind": "Gateway", "group": "networking.istio.io", "name": "front"}
+    assert named(own_service(), a_route(parent=of_others), a_gateway("10.0.0.4"))
+
+
+@pytest.mark.parametrize("parents", [[], [{"name": "front"}]], ids=["alone", "beside a private Gateway"])
+@pytest.mark.parametrize(("by_default", "exposes"), [("All", True), ("Other", True), ("None", False), (None, False)])
+def test_a_route_by_the_default_gateways_of_the_cluster_is_found(
+    parents: list[Manifest], by_default: str | None, exposes: bool
+) -> None:
+    route = a_route()
+    route["spec"] |= {"parentRefs": parents, **({"useDefaultGateways": by_default} if by_default else {})}
+    assert bool(named(own_service(), route, a_gateway("10.0.0.4"))) is exposes
+
+
+def test_every_version_of_a_route_that_the_audit_reads_is_watched() -> None:
+    """But HTTPRoutes of releases before 1.0, which serve them as v1beta1 alone."""
+    read = {
+        (f"gateway.networking.k8s.io/{version}", kind.KIND)
+        for kind in AUDITED
+        for version in (kind.TYPE.split("/")[1], *kind.ALSO_SERVED_AS)
+    }
+    watched = {(kind.api_version, kind.kind) for kind in ROUTES}
+    assert read - watched == {("gateway.networking.k8s.io/v1beta1", "HTTPRoute")}
 
 
 @pytest.mark.parametrize("sends", ["requestMirror", "externalAuth"])

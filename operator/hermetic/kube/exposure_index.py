@@ -136,12 +136,24 @@ class ExposureIndex:
         return tuple(sorted(exposures))
 
     def exposed_by(self, gateway: Name) -> str:
-        """A Service in front of the pods of an allowed Gateway that is not private, and why; "" for none."""
+        """What may lead to the pods of an allowed Gateway and is not private, and why; "" for nothing."""
         planes = [allowed.data_plane for allowed in self._policy.gateways if allowed.key == gateway]
         for plane in planes:
             for name, service in sorted(self._services.get(plane.namespace, {}).items()):
+                is_of = _is_of(service, plane)
                 if service.opens and _leads_to(service, plane):
-                    return f"has the Service '{plane.namespace}/{name}' in front of its pods, which {service.opens}"
+                    why = service.opens if is_of else f"{service.opens}, and selects by none of their known labels"
+                    return f"has the Service '{plane.namespace}/{name}' in front of its pods, which {why}"
+                if is_of and (way := self._open_way((plane.namespace, name))):
+                    return f"has the {way}"
+        return ""
+
+    def _open_way(self, service: Name) -> str:
+        """An Ingress or a route to a Service that is not private, and why; "" for none."""
+        for kind, where in sorted(self._leading_to.get(service, ()), key=str):
+            why = "" if kind in (SERVICE, ENDPOINT_SLICE) else self._opens_by_itself(self._known[kind][where][2])
+            if why:
+                return f"{kind.kind} '{where[0]}/{where[1]}' in front of its Service '{service[1]}', which {why}"
         return ""
 
     def _services_of(self, owner: Owner, templates: tuple[Mapping[str, str], ...]) -> dict[Name, ExposingObject]:
@@ -190,6 +202,16 @@ class ExposureIndex:
         return all(service is None or service.selector or service.everything for service in behind)
 
     def _why_open(self, exposer: ExposingObject) -> str:
+        """Why an Ingress or a route is not private, what leads to the pods of its Gateways among it; "" if it is."""
+        if why := self._opens_by_itself(exposer):
+            return why
+        for name in sorted(exposer.gateways or ()):
+            if why := self.exposed_by(name):
+                return f"is served by Gateway '{name[0]}/{name[1]}', which {why}"
+        return ""
+
+    def _opens_by_itself(self, exposer: ExposingObject) -> str:
+        """The same by the object and by the addresses of its Gateways."""
         if exposer.gateways is None or exposer.opens:
             return exposer.opens
         for name in sorted(exposer.gateways):
@@ -214,18 +236,28 @@ class ExposureIndex:
 
     def _models(self, kind: Kind, exposer: ExposingObject) -> frozenset[Key]:
         if kind is GATEWAY:
-            where = (exposer.namespace, exposer.name)
-            routes = (entry[2] for of in self._known for entry in self._known[of].values() if entry[2].gateways)
-            return frozenset(key for r in routes if where in (r.gateways or ()) for key in self._models(SERVICE, r))
+            routes = self._routes_by((exposer.namespace, exposer.name))
+            return frozenset(key for of, route in routes for key in self._models(of, route))
         if kind is ENDPOINT_SLICE and self._is_kept(exposer):
             return frozenset()
         if kind is ENDPOINT_SLICE:
             return frozenset(self._pods_of) if exposer.everything else self._holding(exposer)
-        behind = frozenset(self._behind(exposer, DEEPEST))
-        if kind is not SERVICE:
-            return behind
-        planes = (allowed for allowed in self._policy.gateways if _leads_to(exposer, allowed.data_plane))
-        return behind.union(*(self._users_of(allowed.key) for allowed in planes))
+        named = (self._services.get(namespace, {}).get(name) for namespace, name in exposer.services)
+        services = [exposer] if kind is SERVICE else [service for service in named if service is not None]
+        fronts = {
+            allowed.key
+            for allowed in self._policy.gateways
+            if any(_leads_to(service, allowed.data_plane) for service in services)
+        }
+        models = set(self._behind(exposer, DEEPEST)).union(*map(self._users_of, fronts))
+        for gateway in fronts:
+            models.update(*(self._behind(route, DEEPEST) for _, route in self._routes_by(gateway)))
+        return frozenset(models)
+
+    def _routes_by(self, gateway: Name) -> list[tuple[Kind, ExposingObject]]:
+        """The routes that name a Gateway."""
+        entries = ((of, entry[2]) for of in self._known for entry in self._known[of].values())
+        return [(of, exposer) for of, exposer in entries if gateway in (exposer.gateways or ())]
 
     def _behind(self, exposer: ExposingObject, depth: int) -> Iterator[Key]:
         """The models whose pods an object leads to."""
@@ -334,11 +366,15 @@ def _selects(exposer: ExposingObject, labels: Mapping[str, str]) -> bool:
 
 
 def _leads_to(service: ExposingObject, plane: DataPlane) -> bool:
-    """Whether a Service may select pods of a data plane, of which not all labels are known."""
+    """Whether a Service may lead to pods of a data plane, of which not all labels are known."""
     if service.namespace != plane.namespace:
         return False
-    terms = [term for term in service.selector or () if term[0] in plane.pod_labels]
-    return service.everything or (bool(terms) and all(plane.pod_labels[name] == value for name, value in terms))
+    return all(plane.pod_labels.get(name, value) == value for name, value in service.selector or ())
+
+
+def _is_of(service: ExposingObject, plane: DataPlane) -> bool:
+    """Whether it selects by a label of the data plane, as the Service of a Gateway does."""
+    return _leads_to(service, plane) and any(name in plane.pod_labels for name, _ in service.selector or ())
 
 
 def _is_own_route(exposer: ExposingObject, owner: Owner, gateway: Name | None) -> bool:

@@ -221,16 +221,28 @@ def _route(one: Mapping[str, Any], _policy: Configuration) -> dict[str, Any]:
     services = {(str(b.get("namespace") or namespace), str(b.get("name"))) for b in found if _is_service(b)}
     accepted = _is_accepted(one)
     parents = [p for p in spec.get("parentRefs") or () if not _is_service(p, default=GATEWAY.kind)]
-    known = all((p.get("kind") or GATEWAY.kind) == GATEWAY.kind for p in parents)
     return {
         # A reference into another namespace needs permission there, which the gateway checks.
         "services": frozenset(name for name in services if name[0] == namespace or accepted),
         "everything": any(not _is_service(b) and (b.get("namespace") or namespace) == namespace for b in found),
         "gateways": frozenset((str(p.get("namespace") or namespace), str(p.get("name"))) for p in parents),
-        "opens": "" if known else "is served by something that is not read here",
+        "opens": _unread(parents, spec.get("useDefaultGateways")),
         # The route of a group has several owners, and no controller.
         "owner": " ".join(uid for _, uid in members_of(one)[:MOST_MEMBERS])[: MOST_MEMBERS * LONGEST_SHOWN],
     }
+
+
+def _unread(parents: Iterable[Mapping[str, Any]], by_default: object) -> str:
+    """What serves a route beside Gateways that it names; "" for nothing.
+
+    `by_default`: the field `useDefaultGateways`, with which Gateways serve routes that do not name them (experimental
+    channel from 1.4 on: kubernetes-sigs/gateway-api, apis/v1/shared_types.go, CommonRouteSpec).
+    """
+    if by_default not in (None, "None"):
+        return "is served by every default Gateway, and those are not read here"
+    gateway = (GATEWAY.group, GATEWAY.kind)
+    known = all((p.get("group") or GATEWAY.group, p.get("kind") or GATEWAY.kind) == gateway for p in parents)
+    return "" if known else "is served by something that is not read here"
 
 
 def _controller(manifest: Mapping[str, Any]) -> str:

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from hermetic.api.configuration import Configuration
-from hermetic.plan.planning import plan
+from hermetic.plan.planning import exposed, plan
 from hermetic.plan.snapshot import ClusterSnapshot, Exposure, GatewayFacts
 from hermetic.plan.status import status
+from hermetic.plan.writes import Plan
 from tests.gateways import ALLOWED, GATEWAY, LISTENER, a_gateway, a_report, allowing
 from tests.planning import edited, written
 from tests.scenarios import Manifest, a_baked_model, a_share_model, changed
@@ -246,6 +247,97 @@ def test_route_is_removed_when_the_gateway_is_no_longer_allowed_and_its_pods_are
     assert [deletion.kind.kind for deletion in decided.delete] == ["HTTPRoute"]
     (change,) = decided.apply
     assert (change.manifest["kind"], change.manifest["spec"]["ingress"]) == ("NetworkPolicy", [])
+
+
+ANOTHER = {**ALLOWED, "name": "another"}
+
+
+def deleted(decided: Plan) -> list[tuple[str, bool]]:
+    return [(deletion.kind.kind, deletion.urgent) for deletion in decided.delete]
+
+
+@pytest.mark.parametrize("gateway", [None, a_gateway(addresses=())], ids=["absent", "without an address"])
+def test_route_moves_to_another_gateway_only_once_that_is_shown_to_be_private(gateway: Manifest | None) -> None:
+    policy = allowing(ALLOWED, ANOTHER)
+    snapshot = replace(served(observed(a_gateway(), policy=policy)), gateway=GatewayFacts(gateway))
+    model = a_model(name="another")
+    decided = plan(spec_of(model), snapshot, NOW)
+    assert ("HTTPRoute", "changed") not in written(decided)
+    assert deleted(decided) == [("HTTPRoute", True)]
+    private = replace(snapshot, gateway=GatewayFacts(a_gateway()))
+    assert ("HTTPRoute", "changed") in written(plan(spec_of(model), private, NOW))
+    assert plan(spec_of(model), private, NOW).delete == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "line", "spec"),
+    [
+        ({"path": "/"}, ALLOWED, {"path": "/"}),
+        ({"hostname": "b.internal"}, {**ALLOWED, "hostnames": ["a.internal"]}, {"hostname": "b.internal"}),
+        ({}, ALLOWED, {"name": "another"}),
+        ({}, {**ALLOWED, "namespaces": ["team-b"]}, {"name": "another"}),
+    ],
+    ids=["path", "host name", "another gateway of the spec", "gateway"],
+)
+def test_route_of_a_blocked_spec_that_may_not_stay_as_it_is_goes(
+    fields: dict[str, Any], line: Manifest, spec: dict[str, Any]
+) -> None:
+    lenient = allowing({**ALLOWED, "paths": ["/"]})
+    snapshot = served(observed(a_gateway(), a_model(**fields), policy=lenient))
+    assert ROUTE in snapshot.children
+    snapshot = replace(snapshot, policy=allowing(line, ANOTHER))
+    model = changed(a_model(**spec), resources={"memory": "1Gi", "sharedMemory": "2Gi"})
+    decided = plan(spec_of(model), snapshot, NOW)
+    assert decided.blocked is not None
+    assert deleted(decided) == [("HTTPRoute", True)]
+
+
+def test_route_of_a_blocked_spec_stays_while_what_it_asked_for_before_is_allowed() -> None:
+    snapshot = served(observed(a_gateway()))
+    decided = plan(spec_of(a_model(path="/team-b/chat")), snapshot, NOW)
+    assert decided.blocked is not None
+    assert decided.delete == ()
+
+
+def test_route_of_a_blocked_spec_goes_with_the_field() -> None:
+    snapshot = replace(served(observed(a_gateway())), gateway=GatewayFacts())
+    model = changed(a_baked_model(endpoint={}), resources={"memory": "1Gi", "sharedMemory": "2Gi"})
+    decided = plan(spec_of(model), snapshot, NOW)
+    assert decided.blocked is not None
+    assert deleted(decided) == [("HTTPRoute", True)]
+
+
+def test_route_of_a_group_stays_where_a_blocked_spec_leaves_the_group() -> None:
+    snapshot = edited(
+        served(observed(a_gateway())),
+        "HTTPRoute",
+        lambda route: route["metadata"].update(name="group.chat", labels={"hermetic.dev/route-group": "chat"}),
+    )
+    children = {(kind, "group.chat" if kind == "HTTPRoute" else name): child
+                for (kind, name), child in snapshot.children.items()}  # fmt: skip
+    model = changed(a_baked_model(endpoint={}), resources={"memory": "1Gi", "sharedMemory": "2Gi"})
+    left = replace(snapshot, children=children, gateway=GatewayFacts())
+    assert plan(spec_of(model), left, NOW).delete == ()
+    abandoned = replace(left, gateway=GatewayFacts(abandoned=("group.chat",)))
+    assert deleted(plan(spec_of(model), abandoned, NOW)) == [("HTTPRoute", True)]
+
+
+@pytest.mark.parametrize(
+    ("facts", "policy", "goes"),
+    [
+        (GatewayFacts(a_gateway()), allowing(ALLOWED), False),
+        (GatewayFacts(a_gateway(addresses=())), allowing(ALLOWED), False),
+        (GatewayFacts(a_gateway(addresses=("20.1.2.3",))), allowing(ALLOWED), True),
+        (GatewayFacts(a_gateway(), exposed_by="has the Service 'envoy/edge' in front"), allowing(ALLOWED), True),
+        (GatewayFacts(a_gateway()), allowing(), True),
+    ],
+    ids=["private", "without an address", "public", "Service", "not allowed"],
+)
+def test_route_of_a_spec_that_cannot_be_read_goes_when_its_gateway_is_not_private(
+    facts: GatewayFacts, policy: Configuration, goes: bool
+) -> None:
+    snapshot = replace(served(observed(a_gateway())), gateway=facts, policy=policy)
+    assert [(deletion.kind.kind, deletion.urgent) for deletion in exposed(snapshot)] == [("HTTPRoute", True)] * goes
 
 
 def test_route_goes_with_the_field_and_the_load_balancer_comes() -> None:

@@ -77,7 +77,10 @@ class ObservedGateways:
         entry = self._entries.get(HTTP_ROUTE, {}).get(name)
         route = entry.manifest if entry is not None and key in entry.owners else None
         allowed = any(
-            line.key == request.gateway and covers(line.namespaces, key[0]) and line.allows_path(request.path, key[0])
+            line.key == request.gateway
+            and covers(line.namespaces, key[0])
+            and line.allows_hostname(request.hostname or None)
+            and line.allows_path(request.path, key[0])
             for line in self._policy.gateways
         )
         return RouteClaim(self._manifest(MODEL_DEPLOYMENT, key) or {}, request, route, allowed)

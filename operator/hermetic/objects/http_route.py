@@ -127,6 +127,18 @@ def model_names_of(route: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(str(header.get("value")) for header in headers if header.get("name") == MODEL_NAME_HEADER)
 
 
+def gateways_of(route: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
+    """(namespace, name) of the parents of a live route."""
+    of = str(route["metadata"].get("namespace") or "")
+    parents = (route.get("spec") or {}).get("parentRefs") or ()
+    return frozenset((str(parent.get("namespace") or of), str(parent.get("name"))) for parent in parents)
+
+
+def hostnames_of(route: Mapping[str, Any]) -> tuple[str | None, ...]:
+    """The host names of a live route; None stands for every name."""
+    return tuple((route.get("spec") or {}).get("hostnames") or (None,))
+
+
 def paths_of(route: Mapping[str, Any]) -> frozenset[str]:
     """The paths by which a live route leads to its model, without a header."""
     paths = (match.get("path") or {} for match in _matches(route) if not match.get("headers"))

@@ -16,9 +16,18 @@ from hermetic.api.gateway_reasons import GatewayReason
 from hermetic.api.ip_ranges import is_private
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
+from hermetic.api.strictness import covers
 from hermetic.api.text import first_of, one_line
 from hermetic.kinds import GATEWAY, HTTP_ROUTE
-from hermetic.objects.http_route import MODEL_NAME_HEADER, PLAIN_ROUTE, RouteSettings, route_name
+from hermetic.objects.http_route import (
+    MODEL_NAME_HEADER,
+    PLAIN_ROUTE,
+    RouteSettings,
+    gateways_of,
+    hostnames_of,
+    paths_of,
+    route_name,
+)
 from hermetic.plan.gateway_listeners import attachment, listeners_for
 from hermetic.plan.route_group import backends, is_written_here, share
 from hermetic.plan.snapshot import ClusterSnapshot
@@ -31,13 +40,14 @@ def route_settings(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Rout
     """What configuration and cluster add to `endpoint.gateway`.
 
     No route is made before the Gateway is shown to be private, and one that is there goes when it is shown not to be.
-    While a Gateway has no address, or is being replaced, a route that is there stays.
+    While a Gateway has no address, or is being replaced, a route by it that is there stays.
     """
     route = spec.endpoint.gateway
     if route is None:
         return PLAIN_ROUTE
     lines = snapshot.policy.gateways_for(route, snapshot.owner.namespace)
-    is_there = live_route(route, snapshot) is not None
+    live = live_route(route, snapshot)
+    is_there = live is not None and gateways_of(live) == {route.gateway(snapshot.owner.namespace)}
     return RouteSettings(
         data_planes=tuple(line.data_plane for line in lines),
         is_withheld=not lines or bool(not_private(snapshot)) or not (is_there or _addresses(snapshot)),
@@ -50,6 +60,27 @@ def route_settings(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Rout
 def live_route(route: GatewayRoute, snapshot: ClusterSnapshot) -> Manifest | None:
     """The HTTPRoute that leads to the model, as it is live; None where there is none."""
     return snapshot.child(HTTP_ROUTE, route_name(route, snapshot.owner))
+
+
+def why_not_as_it_is(live: Manifest, snapshot: ClusterSnapshot, named: tuple[str, str] | None) -> str:
+    """Why a live route must not stay as it is, because its Gateway is not private or not allowed; "" where it may.
+
+    It is asked of routes that are not rewritten. `named`: the Gateway that the spec names, None where it is not known.
+    """
+    namespace, parents = snapshot.owner.namespace, gateways_of(live)
+    lines = [
+        line
+        for line in snapshot.policy.gateways
+        if parents == {line.key}
+        and covers(line.namespaces, namespace)
+        and all(map(line.allows_hostname, hostnames_of(live)))
+        and all(line.allows_path(path, namespace) for path in paths_of(live))
+    ]
+    if not lines:
+        return "may not be used in this way"
+    if named is not None and parents != {named}:
+        return "is not the one that the spec names"
+    return not_private(snapshot)
 
 
 def not_private(snapshot: ClusterSnapshot) -> str:

@@ -13,7 +13,7 @@ from hermetic.objects.names import template_mark
 from hermetic.plan.child_states import ChildState, child_states
 from hermetic.plan.desired_children import SpecRendering
 from hermetic.plan.gate_results import Blocks
-from hermetic.plan.gateway_route import not_private, route_settings
+from hermetic.plan.gateway_route import not_private, route_settings, why_not_as_it_is
 from hermetic.plan.route_group import writer
 from hermetic.plan.situation import Situation, States, situation_of
 from hermetic.plan.snapshot import ClusterSnapshot
@@ -33,7 +33,7 @@ def plan(
     situation = situation_of(spec, snapshot, now, rendering or SpecRendering(spec))
     phase, isolation, wanted = situation.phase, situation.isolation, _wanted(situation)
     to_apply, contested = _to_apply(wanted, removes_pods=situation.removes_pods)
-    surplus, withdrawn = _surplus(situation, snapshot), tuple(_withdrawn(spec, snapshot, situation.states))
+    surplus, withdrawn = _surplus(situation, snapshot), tuple(_withdrawn(spec, snapshot, situation))
     closed = isolation if phase == "closed" and isinstance(isolation, Blocks) else None
     return Plan(
         apply=to_apply,
@@ -53,8 +53,14 @@ def plan(
 
 
 def exposed(snapshot: ClusterSnapshot) -> tuple[Deletion, ...]:
-    """The model's own Service, to be deleted once it has a public address, also with a spec that cannot be read."""
-    return _exposed(child_states((), snapshot))
+    """What leads to the model and must go, also with a spec that cannot be read.
+
+    Its own Service once it has a public address, and the route by a Gateway that is not private or not allowed.
+    """
+    states = child_states((), snapshot)
+    metadata = (snapshot.gateway.manifest or {}).get("metadata") or {}
+    named = (metadata["namespace"], metadata["name"]) if metadata else None
+    return (*_exposed(states), *_strayed(snapshot, states, named))
 
 
 def _wanted(situation: Situation) -> States:
@@ -104,18 +110,36 @@ def _exposed(states: States) -> tuple[Deletion, ...]:
     )
 
 
-def _withdrawn(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, states: States) -> Iterator[Deletion]:
-    """The route by a gateway that is not private or no longer allowed: deleted whatever else blocks the spec."""
-    first = writer(snapshot)
-    if spec.endpoint.gateway is None or not route_settings(spec, snapshot).is_withheld:
-        return
-    if first is not None and first.owner != snapshot.owner:
-        return  # of the members of a group the writer removes the route
-    routes = (state for state in states if state.child.kind == HTTP_ROUTE and state.ownership == "ours")
-    for route in routes:
-        if route.live is not None and not route.is_deleting:
-            why = f"the Gateway {not_private(snapshot) or 'may not be used'}"
-            yield _deletion(route.live, why, is_urgent=True)
+def _withdrawn(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, situation: Situation) -> Iterator[Deletion]:
+    """The route by a gateway that is not private, or not allowed, or not the spec's: whatever else blocks the spec."""
+    route, states = spec.endpoint.gateway, situation.states
+    if route is not None and route_settings(spec, snapshot).is_withheld:
+        is_allowed = bool(snapshot.policy.gateways_for(route, snapshot.owner.namespace))
+        why = not_private(snapshot) or ("has no address yet" if is_allowed else "may not be used")
+        yield from (_deletion(live, f"the Gateway {why}", is_urgent=True) for live in _own_routes(snapshot, states))
+    elif route is not None and situation.phase == "blocked":
+        yield from _strayed(snapshot, states, route.gateway(snapshot.owner.namespace))
+    elif situation.phase == "blocked":
+        why = "the spec no longer asks for it"
+        yield from (_deletion(live, why, is_urgent=True) for live in _own_routes(snapshot, states))
+
+
+def _strayed(snapshot: ClusterSnapshot, states: States, named: tuple[str, str] | None) -> Iterator[Deletion]:
+    """The route that is not rewritten, and may not stay as it is. `named`: as of `why_not_as_it_is`."""
+    for live in _own_routes(snapshot, states):
+        if why := why_not_as_it_is(live, snapshot, named):
+            yield _deletion(live, f"the Gateway {why}", is_urgent=True)
+
+
+def _own_routes(snapshot: ClusterSnapshot, states: States) -> Iterator[Mapping[str, Any]]:
+    """The live routes that this model may remove: that of a group only as its writer, or where nobody asks for it."""
+    first, members = writer(snapshot), snapshot.gateway.members
+    is_writer = bool(members) and (first is None or first.owner == snapshot.owner)
+    for state in states:
+        is_own = state.child.kind == HTTP_ROUTE and state.ownership == "ours" and not state.is_deleting
+        may_remove = is_writer or not is_of_group(state.key[1]) or state.key[1] in snapshot.gateway.abandoned
+        if state.live is not None and is_own and may_remove:
+            yield state.live
 
 
 def _surplus(situation: Situation, snapshot: ClusterSnapshot) -> Iterator[Deletion]:

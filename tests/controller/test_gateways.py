@@ -171,7 +171,9 @@ INSIDE = ({"gateway": "models"}, "ClusterIP")
 def test_ingress_in_front_of_the_gateway_that_is_not_private_is_seen_and_told(order: int) -> None:
     store = a_store(asking("team-a"), *[a_service(*INSIDE), an_ingress("20.1.2.3")][::order])
     reason = snapshot_of(store).gateway.exposed_by
-    assert reason.startswith("has the Ingress 'envoy/web' in front of its Service 'edge', which has the address 20.1.2.3")
+    assert reason.startswith(
+        "has the Ingress 'envoy/web' in front of its Service 'edge', which has the address 20.1.2.3"
+    )
     assert KEY in store.put(an_ingress("10.0.0.4"))
     assert snapshot_of(store).gateway.exposed_by == ""
     assert KEY in store.put(an_ingress("20.1.2.3"))
@@ -333,6 +335,17 @@ def test_gateway_and_route_of_a_kind_that_was_away_for_a_moment_are_read_again(i
     assert (HTTP_ROUTE.kind, "m") in snapshot.children
     store.put(a_gateway("20.1.2.3"))
     assert snapshot_of(store).gateway.manifest["status"]["addresses"][0]["value"] == "20.1.2.3"
+
+
+@pytest.mark.parametrize("parent", ["models", {"parentRef": "models"}, {"parentRef": {"name": "x"}, "conditions": 1}])
+def test_report_about_a_route_that_is_of_another_form_is_not_known(parent: Any) -> None:
+    """A definition of others may allow any value: no reconcile must stumble over it again and again."""
+    model = asking("team-a")
+    route = {**its_route(model), "status": {"parents": [parent]}}
+    store = a_store(model, a_gateway())
+    StoreList(store, WatchSpec(HTTP_ROUTE, optional=True), None, lambda _: None).add(route)
+    snapshot = snapshot_of(store)
+    assert (snapshot.malformed, (HTTP_ROUTE.kind, "m") in snapshot.children) == (("httproutes",), False)
 
 
 def test_kinds_that_are_not_served_are_absent_until_they_are_listed() -> None:

@@ -136,6 +136,17 @@ WRONG: dict[str, tuple[Manifest | None, dict[str, Any], str, str, str]] = {
         a_gateway({**LISTENER, "hostname": "*.contoso.internal"}),
         {}, "False", "NoListenerForHostname", "is for every host name, but for *.contoso.internal",
     ),
+    "with a listener without a port": (
+        a_gateway({name: value for name, value in LISTENER.items() if name != "port"}),
+        {}, "False", "NoListenerForNamespace", "no listener of Gateway",
+    ),
+    "with a port that is no number": (
+        a_gateway({**LISTENER, "port": "80"}), {}, "False", "NoListenerForNamespace", "no listener of Gateway",
+    ),
+    "with a name that is none": (
+        a_gateway({**LISTENER, "hostname": "a.internal\n\x1b[31mb"}),
+        {}, "False", "NoListenerForNamespace", "no listener of Gateway",
+    ),
     "that is not in effect": (
         a_gateway(conditions=[PROGRAMMED_FALSE]), {}, "False", "GatewayNotProgrammed", "NoResources: no quota left",
     ),

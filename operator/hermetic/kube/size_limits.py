@@ -48,6 +48,7 @@ ANNOTATIONS = frozenset({"hermetic.dev/intent", "hermetic.dev/pod-template", MEM
 READ_OF_A_CONDITION = ("type", "status", "reason", "message")
 MOST_CONDITIONS = 8
 MOST_PARENTS = 32  # of the CRD
+READ_OF_A_PARENT = ("kind", "namespace", "name")
 OF_OTHERS = ("secrets", "imagePullSecrets")
 """Lists of a ServiceAccount that are never rendered: one item is kept, to show that the list is not empty."""
 
@@ -83,7 +84,9 @@ def _parent(parent: Manifest) -> dict[str, Any]:
         {**condition, **{key: reported[key] for key in ("observedGeneration",) if isinstance(reported.get(key), int)}}
         for condition, reported in zip(lean_conditions(conditions), conditions, strict=False)
     ]
-    return {"parentRef": parent.get("parentRef") or {}, "conditions": lean}
+    reference = parent.get("parentRef") or {}
+    read = {name: str(reference[name])[:LONGEST_ANNOTATION] for name in READ_OF_A_PARENT if reference.get(name)}
+    return {"parentRef": read, "conditions": lean}
 
 
 def lean_conditions(conditions: Sequence[Manifest]) -> list[dict[str, str]]:

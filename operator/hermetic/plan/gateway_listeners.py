@@ -6,6 +6,7 @@ Source: kubernetes-sigs/gateway-api, apis/v1/gateway_types.go (Listener, Allowed
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from hermetic.kinds import HTTP_ROUTE
 
 Manifest = Mapping[str, Any]
 DEFAULT_PORTS = {"HTTP": 80, "HTTPS": 443}
+LONGEST_NAME = 253
+_NAME = re.compile(r"(\*\.)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,14 @@ def _takes(listener: Manifest, of: str, namespace: str) -> bool:
     kinds = [kind.get("kind") for kind in allowed.get("kinds") or ()]
     origin = (allowed.get("namespaces") or {}).get("from") or "Same"
     is_open = origin in ("All", "Selector") or (origin == "Same" and of == namespace)
-    return listener.get("protocol") in DEFAULT_PORTS and is_open and (not kinds or HTTP_ROUTE.kind in kinds)
+    return _is_http(listener) and is_open and (not kinds or HTTP_ROUTE.kind in kinds)
+
+
+def _is_http(listener: Manifest) -> bool:
+    """Whether it is for HTTP at a port and a name that a URL may hold: a definition of others may allow any value."""
+    name = str(listener.get("hostname") or "")
+    has_name = not name or (len(name) <= LONGEST_NAME and _NAME.fullmatch(name) is not None)
+    return listener.get("protocol") in DEFAULT_PORTS and isinstance(listener.get("port"), int) and has_name
 
 
 def attachment(listeners: Iterable[Manifest], hostname: str | None) -> Attachment | None:

@@ -102,6 +102,7 @@ GROUPS: tuple[Invalid, ...] = (
         )
         for resource in ("nvidia.com/mig-1g.10gb", "nvidia.com/gpu.shared", "amd.com/cpx_nps4")
     ),
+    _group("with 258 pods", of_nodes(3, replicas=86), "spec.replicas", "times `accelerator.nodes` must be at most 256"),
     _group(
         "under a name of 43 letters",
         changed(of_nodes(), {"metadata.name": "a" * 43}),
@@ -151,6 +152,7 @@ VALID_GROUPS: tuple[tuple[str, Manifest], ...] = (
     ("two nodes", of_nodes()),
     ("sixteen nodes of sixteen GPUs", of_nodes(16, 16)),
     ("two nodes of one GPU", of_nodes(2, 1)),
+    ("two nodes and 256 pods", of_nodes(replicas=128)),
     (
         "two nodes without stages",
         of_nodes(engine__vllm__tensorParallelSize=16, engine__vllm__pipelineParallelSize=1),

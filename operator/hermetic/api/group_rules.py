@@ -17,6 +17,8 @@ GROUP_PORTS = (20000, 20064)
 """Where SGLang meets, and ports that it derives from that (`PortArgs` in sglang/srt/server_args.py of 0.5.23)."""
 ADDRESS_PORTS = (29500, 29501)
 """Where the head serves its address, and where vLLM meets."""
+MOST_PODS = 256
+"""Pods of one model, as many as without groups: what is read of the pods of a model is bounded (kube/pod_bounds.py)."""
 NOT_IN_GROUPS = (
     "must not be set with several `accelerator.nodes`: ranks of a group get no such size; use more `replicas`"
 )
@@ -126,6 +128,12 @@ GROUP_RULES: tuple[Rule, ...] = (
         lambda spec: spec.kv_cache_offload is None,
         ".kvCacheOffload",
         "engines divide that memory over the GPUs of all nodes, and no limit of one pod would hold it",
+    ),
+    Rule(
+        cel=f"!({_SEVERAL}) || self.replicas * self.accelerator.nodes <= {MOST_PODS}",
+        message=f"times `accelerator.nodes` must be at most {MOST_PODS}: that many pods has a model at most",
+        holds=lambda spec: not _is_group(spec) or spec.replicas * spec.accelerator.nodes <= MOST_PODS,
+        field=".replicas",
     ),
     _refused(
         f"(self.endpoint.port >= {GROUP_PORTS[0]} && self.endpoint.port <= {GROUP_PORTS[1]}) || "

@@ -287,8 +287,9 @@ class ModelDeploymentSpec(ApiModel):
     scheduling: Scheduling | None = None
     """Priority class and node labels of the pods, of those that the operator's configuration allows. Default: none."""
     replicas: Annotated[int, Field(ge=0, le=256)] = 1
-    """Copies of the model that serve, 0 to 256, each of `accelerator.nodes` pods. Default: 1. With an autoscaler, leave
-    it out of Git: the autoscaler writes it. 0 pauses the model, and its autoscaler."""
+    """Copies of the model that serve, 0 to 256, each of `accelerator.nodes` pods, and at most 256 pods together.
+    Default: 1. With an autoscaler, leave it out of Git: the autoscaler writes it. 0 pauses the model, and its
+    autoscaler."""
     autoscaling: Autoscaling | None = None
     """Let a HorizontalPodAutoscaler set `replicas` by the engine's queue; `replicas` must be absent from the manifest.
     It needs a metrics adapter in the cluster. Default: none.

@@ -58,7 +58,10 @@ RULE = {
     "timeouts": _object(request=TEXT),
 }
 HTTP_ROUTE = {
-    "spec": _object(parentRefs=_list(PARENT), hostnames=_list(TEXT), rules=_list(_object(**RULE))),
+    # `useDefaultGateways`: of the experimental channel.
+    "spec": _object(
+        parentRefs=_list(PARENT), hostnames=_list(TEXT), rules=_list(_object(**RULE)), useDefaultGateways=TEXT
+    ),
     "status": _object(parents=_list(_object(parentRef=PARENT, conditions=_list(CONDITION)))),
 }
 

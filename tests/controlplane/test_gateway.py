@@ -179,6 +179,8 @@ def _spoiled(route: Manifest, case: str) -> None:
         case "a mirror":
             mirror = {"backendRef": {"name": "phi", "port": 8000}}
             spec["rules"][0]["filters"] = [{"type": "RequestMirror", "requestMirror": mirror}]
+        case "every default gateway":
+            spec["useDefaultGateways"] = "All"
         case "no owner":
             del route["metadata"]["ownerReferences"]
         case "another name":
@@ -191,6 +193,7 @@ REFUSED = {
     "another Service": "spec.rules[].backendRefs",
     "a Service of another namespace": "spec.rules[].backendRefs",
     "a mirror": "spec.rules[].filters",
+    "every default gateway": "spec: the operator's account writes only routes with parentRefs",
     "no owner": "metadata.ownerReferences",
     "another name": "metadata.name",
 }

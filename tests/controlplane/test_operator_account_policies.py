@@ -351,6 +351,7 @@ def in_spec(**fields: object) -> Spoil:
 
 
 EVERY = {"matchLabels": {}}
+A_NAMESPACE = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "clients"}}}]
 OTHERS: dict[str, tuple[str, Spoil, str]] = {
     "a Service of other pods": ("Service", in_spec(selector={"app": "db"}), "spec.selector"),
     "a Service of more than the model's pods": (
@@ -375,13 +376,29 @@ OTHERS: dict[str, tuple[str, Spoil, str]] = {
     "ingress from everywhere": ("NetworkPolicy", in_spec(ingress=[{}]), "spec.ingress"),
     "ingress from every address": (
         "NetworkPolicy",
-        in_spec(ingress=[{"from": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}]),
+        in_spec(ingress=[{"from": [{"ipBlock": {"cidr": "0.0.0.0/0"}}], "ports": [{"port": 8000}]}]),
         "ipBlock",
     ),
     "ingress from half of all addresses": (
         "NetworkPolicy",
-        in_spec(ingress=[{"from": [{"ipBlock": {"cidr": cidr}} for cidr in ("0.0.0.0/1", "128.0.0.0/1")]}]),
+        in_spec(ingress=[{"from": [{"ipBlock": {"cidr": "128.0.0.0/1"}}], "ports": [{"port": 8000}]}]),
         "ipBlock",
+    ),
+    "ingress to every port": ("NetworkPolicy", in_spec(ingress=[{"from": A_NAMESPACE}]), "spec.ingress"),
+    "ingress to a range of ports": (
+        "NetworkPolicy",
+        in_spec(ingress=[{"from": A_NAMESPACE, "ports": [{"protocol": "TCP", "port": 1024, "endPort": 65535}]}]),
+        "spec.ingress",
+    ),
+    "ingress to two ports": (
+        "NetworkPolicy",
+        in_spec(ingress=[{"from": A_NAMESPACE, "ports": [{"port": 8000}, {"port": 29500}]}]),
+        "spec.ingress",
+    ),
+    "a second rule for ingress": (
+        "NetworkPolicy",
+        in_spec(ingress=[{"from": A_NAMESPACE, "ports": [{"port": port}]} for port in (8000, 29500)]),
+        "spec.ingress",
     ),
     "a policy without an owner": ("NetworkPolicy", no_owner, "ownerReferences"),
     "a budget of other pods": ("PodDisruptionBudget", in_spec(selector=EVERY), "spec.selector"),

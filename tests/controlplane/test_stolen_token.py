@@ -356,7 +356,10 @@ REMAINS: dict[str, Remains] = {
         volume(claimed_by("{victim}")), VOLUMES, "for claims of the watched namespaces", True
     ),
     "other clients": Remains(
-        change("NetworkPolicy", {"spec": {"ingress": [{"from": [{"namespaceSelector": {}}]}]}}),
+        change(
+            "NetworkPolicy",
+            {"spec": {"ingress": [{"from": [{"namespaceSelector": {}}], "ports": [{"port": 8001}]}]}},
+        ),
         (MODELS, "networking.k8s.io", "networkpolicies"), "Let other clients call a model",
     ),
     "no Service": Remains(

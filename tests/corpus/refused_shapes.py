@@ -217,7 +217,10 @@ OTHERS = (
         blames="spec.accelerator.preflight.policy",
     ),
     case("another device of a vendor", "spec.accelerator.resource", "nvidia.com/nic", "must be 'nvidia.com/gpu'"),
-    case("partition that does not exist", "spec.accelerator.resource", "amd.com/xpx_nps4", "must be 'nvidia.com/gpu'"),
+    *(
+        case(f"partition {mode}", "spec.accelerator.resource", f"amd.com/{mode}", "must be 'nvidia.com/gpu'")
+        for mode in ("xpx_nps4", "spx_nps2", "dpx_nps4", "qpx_nps8")
+    ),
     case(
         "port 0 of the Service",
         "spec.endpoint.servicePort",

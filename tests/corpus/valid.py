@@ -115,6 +115,7 @@ VALID: tuple[tuple[str, Manifest], ...] = (
             "amd.com/cpx_nps4",
             "amd.com/spx_nps1",
             "amd.com/dpx_nps2",
+            "amd.com/qpx_nps4",
         )
     ),
     _vllm("CPU limit", {"spec.resources": {"cpu": 8, "cpuLimit": 16}}),

@@ -448,6 +448,28 @@ def test_parts_of_gpus_have_no_floor(resource):
     assert healthy(manifest, checked(applied(manifest, policy=policy), result()))[0] == "True"
 
 
+SHARED = {"nvidia.com/gpu.sharing-strategy": "time-slicing", "nvidia.com/gpu.replicas": "4"}
+PARTS_BY_THE_NAME_OF_WHOLE_GPUS = {
+    "shared by time": ("nvidia.com/gpu", "Standard_NC24ads_A100_v4", 4, SHARED),
+    "more than the VM has": ("nvidia.com/gpu", "Standard_NC24ads_A100_v4", 4, {}),
+    "partitions by their mode": (
+        "amd.com/gpu", "Standard_ND96isr_MI300X_v5", 64, {"amd.com/gpu.compute-memory-partition": "cpx_nps4"}
+    ),
+    "partitions by their memory": ("amd.com/gpu", "Standard_ND96isr_MI300X_v5", 64, {"amd.com/gpu.vram": "24G"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PARTS_BY_THE_NAME_OF_WHOLE_GPUS)
+def test_parts_of_gpus_by_the_name_of_whole_ones_have_no_floor(name):
+    resource, size, listed, labels = PARTS_BY_THE_NAME_OF_WHOLE_GPUS[name]
+    manifest = a_model(resource=resource)
+    after = checked(applied(manifest, policy=configured(floors={size: {"hostGBs": 900}})), result())
+    whole_node = replace(an_a100_node(NODE, instance_type=size), gpus={resource: 1})
+    assert healthy(manifest, replace(after, nodes=(whole_node,)))[:2] == ("False", "BelowFloor")
+    cut_node = replace(whole_node, gpus={resource: listed}, labels=labels)
+    assert healthy(manifest, replace(after, nodes=(cut_node,)))[:2] == ("True", "AcceleratorsChecked")
+
+
 def test_all_reduce_over_some_gpus_of_a_machine_has_no_floor():
     floors = {"Standard_NC96ads_A100_v4": {"allReduceGBs": 900}}
     for count, expected in ((2, "True"), (4, "False")):

@@ -301,6 +301,45 @@ def test_slices_without_a_label_of_their_memory_are_a_warning() -> None:
     assert "no label nvidia.com/gpu.memory states its memory" in row.message
 
 
+def an_mi300x_node(listed: int, labels: dict[str, str] | None = None) -> dict[str, Any]:
+    cut = a_node(size="Standard_ND96isr_MI300X_v5", labels=labels or {})
+    for amounts in (cut["status"]["allocatable"], cut["status"]["capacity"]):
+        amounts.pop("nvidia.com/gpu", None)
+        amounts["amd.com/gpu"] = str(listed)
+    return cut
+
+
+@pytest.mark.parametrize(
+    ("mode", "verdict", "says"),
+    [
+        (
+            "cpx_nps4",
+            RowVerdict.PASS,
+            "with 1/8 of its computing (single strategy) of 24.0 GiB, which ModelFits counts",
+        ),
+        ("qpx_nps4", RowVerdict.WARNING, "(single strategy), and its memory is not confirmed"),
+        (
+            "cpx_nps8",
+            RowVerdict.WARNING,
+            "the memory of a partition 'cpx_nps8' of AMD Instinct MI300X 192 GB is not known",
+        ),
+    ],
+)
+def test_partitions_that_are_offered_as_whole_gpus_are_told_with_their_memory(mode, verdict, says) -> None:
+    node = an_mi300x_node(64, {"amd.com/gpu.compute-memory-partition": mode})
+    _, row = rows("gpu-nodes", nodes=Read((node,)))
+    assert row.verdict is verdict
+    assert says in row.message
+
+
+def test_more_gpus_than_the_vm_has_are_a_warning() -> None:
+    (counted,) = rows("gpu-nodes", nodes=Read((an_mi300x_node(8),)))
+    assert counted.verdict is RowVerdict.PASS
+    row = complaint("gpu-nodes", nodes=Read((an_mi300x_node(64),)))
+    assert row.verdict is RowVerdict.WARNING
+    assert "a node lists more 'amd.com/gpu' than the VM has GPUs" in row.message
+
+
 def test_gpus_shared_by_time_are_a_warning() -> None:
     labels = {"nvidia.com/gpu.sharing-strategy": "time-slicing", "nvidia.com/gpu.replicas": "4"}
     row = complaint("gpu-nodes", nodes=Read((a_node(gpus=4, labels=labels),)))

@@ -13,14 +13,24 @@ from hermetic.sizing.facts_file import as_json, file_content
 from tests.commandline import Ran, hermetic
 from tests.corpus.manifests import changed
 from tests.golden.planned import PLANS, file_of, printed
-from tests.model_configs import DEEPSEEK_V3, LLAMA_8B, LLAMA_8B_BYTES, facts, model_folder
+from tests.model_configs import (
+    DEEPSEEK_V3,
+    LLAMA_8B,
+    LLAMA_8B_BYTES,
+    LLAMA_70B,
+    LLAMA_70B_BYTES,
+    facts,
+    model_folder,
+)
 from tests.scenarios import Manifest, a_nim_model, a_share_model
 from tests.weights import a_shard
 from tests.weights_layouts import ADAPTER, lora
 
 A100, H100, HALF = "Standard_NC24ads_A100_v4", "Standard_NC40ads_H100_v5", "Standard_NC72ds_xl_RTXPro6000_v6"
 H200, MI300X = "Standard_ND96isr_H200_v5", "Standard_ND96isr_MI300X_v5"
+GB200 = "Standard_ND128isr_NDR_GB200_v6"
 L8 = facts(LLAMA_8B, LLAMA_8B_BYTES, 4)
+L70 = facts(LLAMA_70B, LLAMA_70B_BYTES, 30)
 LONG = facts(LLAMA_8B | {"max_position_embeddings": 1_000_000}, LLAMA_8B_BYTES, 4)
 
 
@@ -41,6 +51,10 @@ def of_facts(manifest: Manifest, model=L8, **changes) -> Manifest:
 
 def of_a_slice(name: str) -> dict:
     return {"accelerator.resource": f"nvidia.com/{name}", "engine.vllm.maxModelLength": 4096}
+
+
+def of_a_partition(mode: str, model=L8) -> dict:
+    return {"accelerator.resource": f"amd.com/{mode}", "engine.vllm.maxModelLength": 4096, "model": model}
 
 
 def facts_file(folder: Path, model) -> Path:
@@ -72,7 +86,13 @@ def test_what_is_printed_is_what_was_agreed_to(name):
         pytest.param({"engine.vllm.extraArgs": ["--cpu-offload-params=mlp"]}, A100, 3, "Unknown", id="not computed"),
         pytest.param(of_a_slice("mig-3g.40gb"), A100, 0, "Fits", id="a slice"),
         pytest.param(of_a_slice("mig-1g.10gb"), A100, 1, "DoesNotFit", id="a slice that is too small"),
-        pytest.param(of_a_slice("mig-3g.71gb"), H200, 3, "Unknown", id="a slice that is not confirmed"),
+        pytest.param(of_a_slice("mig-3g.71gb"), H200, 0, "Fits", id="a slice of an H200"),
+        pytest.param(of_a_slice("mig-1g.23gb"), GB200, 3, "Unknown", id="a slice that is not confirmed"),
+        pytest.param(of_a_partition("spx_nps1"), MI300X, 0, "Fits", id="the partition that is the whole GPU"),
+        pytest.param(of_a_partition("cpx_nps4"), MI300X, 3, "Unknown", id="a partition that no node lists"),
+        pytest.param(of_a_partition("cpx_nps4", L70), MI300X, 1, "DoesNotFit", id="a partition that is too small"),
+        pytest.param(of_a_partition("cpx_nps2"), MI300X, 3, "Unknown", id="a partition that the GPU does not have"),
+        pytest.param(of_a_partition("cpx_nps4"), A100, 1, "DoesNotFit", id="a partition of another vendor"),
         pytest.param(of_a_slice("gpu.shared"), A100, 3, "Unknown", id="a GPU that others share"),
         pytest.param(of_a_slice("mig-3g.40gb"), MI300X, 1, "DoesNotFit", id="a slice of another vendor"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,7 +39,7 @@ from tests.snapshots import NOW, a_snapshot, an_a100_node, carried_out, conditio
 
 A100, ND_A100, HALF = "Standard_NC24ads_A100_v4", "Standard_ND96asr_v4", "Standard_NC72ds_xl_RTXPro6000_v6"
 SINGLE = {"nvidia.com/mig.strategy": "single", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-MIG-3g.40gb"}
-H200 = "Standard_ND96isr_H200_v5"
+GB200, MI300X = "Standard_ND128isr_NDR_GB200_v6", "Standard_ND96isr_MI300X_v5"
 LONG = facts(LLAMA_8B | {"max_position_embeddings": 1_000_000}, LLAMA_8B_BYTES)
 L8, L70 = facts(LLAMA_8B, LLAMA_8B_BYTES), facts(LLAMA_70B, LLAMA_70B_BYTES)
 QWEN_YARN = LLAMA_8B | {
@@ -259,8 +260,8 @@ def test_weights_alone_that_are_too_large_are_refused_for_a_family_that_is_not_k
             id="weights that are quantized at the start",
         ),
         pytest.param(
-            deployment(L8, accelerator={"resource": "nvidia.com/mig-3g.71gb", "instanceTypes": [H200]}),
-            "the memory of slice 3g.71gb of NVIDIA H200 141 GB with 3/7 of its computing slices in this VM size is not",
+            deployment(L8, accelerator={"resource": "nvidia.com/mig-1g.23gb", "instanceTypes": [GB200]}),
+            "slice 1g.23gb of NVIDIA GB200 192 GB with 1/7 of its computing slices in this VM size is not confirmed",
             id="a MIG slice of which the memory is not confirmed",
         ),
         pytest.param(
@@ -282,9 +283,9 @@ def test_what_cannot_be_computed_is_started_and_unknown(manifest, says):
     assert says in message
 
 
-def on_slices(node: Mapping[str, str], **accelerator: Any) -> tuple[str, str, str]:
+def on_slices(node: Mapping[str, str], *, gpus: int = 7, **accelerator: Any) -> tuple[str, str, str]:
     """ModelFits of a model of 16 GB, of 4096 tokens, on a node with these labels of feature discovery."""
-    nodes = (an_a100_node(gpus=7, labels=node),)
+    nodes = (an_a100_node(gpus=gpus, labels=node),)
     short = {"engine.vllm.maxModelLength": 4096, "accelerator": {"count": 1, **accelerator}}
     return fits(deployment(L8, **short), nodes=nodes)
 
@@ -303,8 +304,8 @@ def test_a_slice_is_sized_by_its_own_memory():
 @pytest.mark.parametrize(
     ("resource", "size"),
     [
-        ("nvidia.com/mig-3g.40gb", "Standard_ND96isr_MI300X_v5"),
-        ("nvidia.com/gpu.shared", "Standard_ND96isr_MI300X_v5"),
+        ("nvidia.com/mig-3g.40gb", MI300X),
+        ("nvidia.com/gpu.shared", MI300X),
         ("amd.com/cpx_nps4", A100),
     ],
 )
@@ -321,7 +322,7 @@ def test_a_slice_that_is_offered_as_a_whole_gpu_is_sized_by_the_label_of_its_nod
     small = (an_a100_node(gpus=7, labels=SINGLE | {"nvidia.com/gpu.memory": "9728"}),)
     assert "% of 9.5 GiB" in blocked(deployment(L8), nodes=small).message
     uncut = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/mig.strategy": "single"}
-    assert "% of 79.1 GiB" in on_slices(uncut)[2]
+    assert "% of 79.1 GiB" in on_slices(uncut, gpus=1)[2]
 
 
 @pytest.mark.parametrize("memory", [{}, {"nvidia.com/gpu.memory": "0"}, {"nvidia.com/gpu.memory": "many"}])
@@ -364,6 +365,57 @@ def test_a_model_over_several_slices_that_are_offered_as_whole_gpus_is_unknown()
     truth, _, message = on_slices(SINGLE | {"nvidia.com/gpu.memory": "40192"}, count=2)
     assert truth == "Unknown"
     assert "engines do not divide a model over slices" in message
+
+
+def on_partitions(
+    resource: str, listed: int, labels: Mapping[str, str], model=L8, **accelerator: Any
+) -> dict[str, Any]:
+    """Arguments of `fits` for a model of 4096 tokens on an MI300X node that lists so many of the resource."""
+    spec = {"accelerator": {"resource": resource, **accelerator}, "engine.vllm.maxModelLength": 4096}
+    node = an_a100_node(instance_type=MI300X, labels=labels)
+    return {"manifest": deployment(model, **spec), "nodes": (replace(node, gpus={resource: listed}),)}
+
+
+@pytest.mark.parametrize(
+    ("resource", "labels"),
+    [
+        ("amd.com/cpx_nps4", {}),
+        ("amd.com/gpu", {"amd.com/gpu.compute-memory-partition": "cpx_nps4"}),
+        ("amd.com/gpu", {"amd.com/gpu.vram": "24G"}),
+    ],
+)
+def test_a_partition_that_a_node_lists_is_sized_by_its_own_memory(resource, labels):
+    truth, reason, message = fits(**on_partitions(resource, 64, labels))
+    assert (truth, reason) == ("True", "GpuMemorySufficient")
+    assert "% of 24.0 GiB" in message or "% of 23.5 GiB" in message
+    large = on_partitions(resource, 64, labels, L70)
+    assert blocked(large.pop("manifest"), **large).reason is Reason.INSUFFICIENT_GPU_MEMORY
+
+
+@pytest.mark.parametrize(
+    ("resource", "listed", "says"),
+    [
+        ("amd.com/gpu", 64, "a node lists more 'amd.com/gpu' than the VM has GPUs"),
+        ("amd.com/qpx_nps4", 32, "in this VM size is not confirmed"),
+        ("amd.com/cpx_nps8", 64, "the memory of a partition 'cpx_nps8' of AMD Instinct MI300X 192 GB is not known"),
+    ],
+)
+def test_a_partition_of_unknown_memory_is_unknown(resource, listed, says):
+    truth, reason, message = fits(**on_partitions(resource, listed, {}))
+    assert (truth, reason) == ("Unknown", "GpuMemoryUnknown")
+    assert says in message
+
+
+def test_a_model_over_several_partitions_is_unknown():
+    truth, _, message = fits(**on_partitions("amd.com/cpx_nps4", 64, {}, count=2))
+    assert truth == "Unknown"
+    assert "whether an engine that divides a model over partitions computes correctly is not confirmed" in message
+
+
+def test_the_whole_gpus_of_a_node_that_lists_as_many_as_it_has_are_sized():
+    truth, _, message = fits(**on_partitions("amd.com/gpu", 8, {"amd.com/gpu.vram": "192G"}))
+    assert truth == "True"
+    assert "% of 191.7 GiB" in message
 
 
 def test_a_size_on_which_it_does_not_fit_beside_one_on_which_it_does_is_warned_of():

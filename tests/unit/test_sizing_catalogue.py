@@ -14,7 +14,7 @@ from hermetic.sizing.catalogue import GIB, MIB, nearest_size, sizes, storages
 from hermetic.sizing.families import READERS
 
 FOLDER = files("hermetic.sizing.catalogue")
-FILES = ("gpus.toml", "sizes.toml", "slices.toml", "storage.toml")
+FILES = ("gpus.toml", "partitions.toml", "sizes.toml", "slices.toml", "storage.toml")
 ABOUT = {"source", "sources", "unconfirmed", "name", "vendor", "scope"}
 
 # Typed from Azure's pages of VM sizes: GPUs, the vendor's GB of each, vCPUs, GiB of memory.

@@ -152,14 +152,15 @@ class Accelerator(ApiModel):
         str,
         StringConstraints(max_length=64),
         matches(
-            r"^(nvidia\.com/(gpu(\.shared)?|mig-[0-9]g\.[0-9]+gb(\.[a-z][-a-z0-9.]*)?)|amd\.com/(gpu|[sdqc]px_nps[1248]))$",
+            r"^(nvidia\.com/(gpu(\.shared)?|mig-[0-9]g\.[0-9]+gb(\.[a-z][-a-z0-9.]*)?)|"
+            r"amd\.com/(gpu|spx_nps1|dpx_nps[12]|qpx_nps[124]|cpx_nps[1248]))$",
             "must be 'nvidia.com/gpu', 'nvidia.com/gpu.shared', 'nvidia.com/mig-<profile>', 'amd.com/gpu' or a "
-            "partition such as 'amd.com/cpx_nps4'",
+            "partition such as 'amd.com/cpx_nps4', with no more memory partitions (NPS) than compute partitions",
         ),
     ] = "nvidia.com/gpu"
     """Extended resource to ask for: whole GPUs, slices (MIG), GPUs shared by time (`renameByDefault` of NVIDIA's
-    device plug-in) or partitions (the mixed strategy of AMD's). The fit of a model is computed for whole GPUs and for
-    slices of known memory. Default: nvidia.com/gpu."""
+    device plug-in) or partitions (the mixed strategy of AMD's). The fit of a model is computed for whole GPUs, and for
+    slices and partitions of known memory. Default: nvidia.com/gpu."""
     count: Annotated[int, Field(ge=1, le=16)] = 1
     """GPUs of each pod, 1 to 16. A replica has as many on each of its `nodes`. Default: 1."""
     nodes: Annotated[int, Field(ge=1, le=16)] = 1

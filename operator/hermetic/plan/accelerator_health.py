@@ -21,10 +21,12 @@ from hermetic.plan.accelerator_results import (
 from hermetic.plan.preflight import preflight_policy
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.tampering.runtime_drift import running
+from hermetic.sizing.catalogue import sizes
+from hermetic.sizing.placement import Listing, offer_of
+from hermetic.sizing.slices import WHOLE_GPUS
 
 MOST_SHOWN = 16
 """Pods in the status."""
-WHOLE_GPUS = ("nvidia.com/gpu", "amd.com/gpu")
 _KIND = ConditionType.ACCELERATORS_HEALTHY
 _CATEGORY = "Resource.Hpc.Unhealthy."
 _HEALTH_CATEGORIES: Mapping[Reason, str] = {
@@ -114,8 +116,13 @@ def _below_floor(
 
 def _low_rates(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, pod: CheckedPod) -> list[LowRate]:
     """The rates of the pod below a floor; none for a part of a GPU, whose rates are those of its neighbours too."""
+    resource = spec.accelerator.resource
     node = next((node for node in snapshot.nodes if node.name == pod.node), None)
-    if node is None or pod.result is None or spec.accelerator.resource not in WHOLE_GPUS:
+    size = sizes().get(node.instance_type) if node is not None else None
+    if node is None or size is None or pod.result is None or resource not in WHOLE_GPUS:
+        return []
+    offer = offer_of(size, resource, Listing(node.labels, node.gpus.get(resource, 0)))
+    if offer.undivided or offer.unknown:
         return []
     return [*low_rates(pod.result, node.instance_type, snapshot.policy)]
 

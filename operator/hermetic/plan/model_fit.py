@@ -6,7 +6,7 @@ some of the sizes only, pods start and the condition says so; if it cannot be co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hermetic.api.condition_updates import ConditionUpdate
@@ -22,9 +22,8 @@ from hermetic.plan.vm_sizes import demand_of, sizes_for
 from hermetic.sizing.catalogue import GIB, Size, nearest_size
 from hermetic.sizing.load_time import offload_clause
 from hermetic.sizing.memory import Fit, FitAnswer
-from hermetic.sizing.placement import Placement, impossible, place, too_long
+from hermetic.sizing.placement import Listing, Placement, impossible, offer_of, place, too_long
 from hermetic.sizing.serving import Serving
-from hermetic.sizing.slices import offered
 
 _KIND = ConditionType.MODEL_FITS
 
@@ -67,9 +66,9 @@ def model_placement(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Mod
     serving = engine_of(spec).serving(spec)
     listed, unlisted = sizes_for(spec, snapshot)
     placed = tuple(
-        place(facts, serving, size, demand_of(spec), labels)
+        place(facts, serving, size, demand_of(spec), listing)
         for size in listed
-        for labels in _labels_of(size, spec, snapshot)
+        for listing in _listings_of(size, spec, snapshot)
     )
     block = _indivisible(facts, serving) or _too_long(facts, serving) or _too_large(placed, unlisted)
     return ModelPlacement(block, placed, tuple(unlisted))
@@ -125,16 +124,18 @@ def _fits_on_none(placed: tuple[Placement, ...]) -> bool:
     return all(one.fit.answer is FitAnswer.DOES_NOT_FIT for one in placed)
 
 
-def _labels_of(size: Size, spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> list[Mapping[str, str]]:
-    """Labels of its nodes that offer the GPUs, one set for each thing that they offer by that name."""
-    offers = {
-        offered(size.gpu, spec.accelerator.resource, node.labels): node.labels
+def _listings_of(size: Size, spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> list[Listing] | list[None]:
+    """What its nodes that offer the GPUs show, one for each thing that they offer by that name."""
+    resource = spec.accelerator.resource
+    listings = (
+        Listing(node.labels, node.gpus[resource])
         for node in eligible_nodes(spec, snapshot.nodes)
         if node.instance_type == size.name
-    }
+    )
+    offers = {offer_of(size, resource, listing): listing for listing in listings}
     # The order of nodes in memory differs between runs; the sentence, which is written to the status, must not.
     ordered = sorted(offers, key=lambda offer: (offer.gpu.memory.value, offer.gpu.name, offer.unknown))
-    return [offers[offer] for offer in ordered] or [{}]
+    return [offers[offer] for offer in ordered] or [None]
 
 
 def _doubts(placed: tuple[Placement, ...], unlisted: tuple[str, ...]) -> Iterator[str]:

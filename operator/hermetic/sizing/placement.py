@@ -13,8 +13,6 @@ from hermetic.sizing.parallelism import broken_rules
 from hermetic.sizing.serving import Serving
 from hermetic.sizing.slices import WHOLE_GPUS, Offer, offered, vendor_of
 
-_UNDIVIDED = "the GPUs are slices (MIG), and engines do not divide a model over slices"
-
 
 @dataclass(frozen=True, slots=True)
 class Demand:
@@ -32,6 +30,14 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True)
+class Listing:
+    """What a node shows of its GPUs: its labels, and how many of the extended resource it lists."""
+
+    labels: Mapping[str, str]
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
 class Placement:
     """The answer for one VM size; `objections` are reasons against it other than memory, one clause each."""
 
@@ -45,20 +51,27 @@ class Placement:
         return FitAnswer.DOES_NOT_FIT if self.objections else self.fit.answer
 
 
-def place(
-    facts: ModelFacts, serving: Serving, size: Size, demand: Demand, labels: Mapping[str, str] | None = None
-) -> Placement:
-    """The deployment on this VM size; `labels` are those of its nodes, where some are known."""
-    offer = offered(size.gpu, demand.resource, labels)
+def place(facts: ModelFacts, serving: Serving, size: Size, demand: Demand, listing: Listing | None = None) -> Placement:
+    """The deployment on this VM size; `listing` is what a node of it shows, where there is one."""
+    offer = offer_of(size, demand.resource, listing)
     fit_result = fit(facts, on_offer(serving, offer), offer.gpu, confirmed=size.confirmed)
     return Placement(
         size, fit_result, (*shortcomings(size, demand), *impossible(facts, serving), *too_long(facts, serving))
     )
 
 
+def offer_of(size: Size, resource: str, listing: Listing | None) -> Offer:
+    """What one `resource` on a VM of this size is."""
+    if listing is None:
+        return offered(size.gpu, resource)
+    # A number of GPUs that is not confirmed contradicts nothing.
+    gpus = size.gpus.value if size.gpus.confirmed else max(listing.units, 1)
+    return offered(size.gpu, resource, listing.labels, units_per_gpu=listing.units / gpus)
+
+
 def on_offer(serving: Serving, offer: Offer) -> Serving:
     """The same, with what is not known of the GPUs or slices that are offered."""
-    divided = (_UNDIVIDED,) if offer.is_slice and serving.gpus > 1 else ()
+    divided = (offer.undivided,) if offer.undivided and serving.gpus > 1 else ()
     return replace(serving, not_computed=(*serving.not_computed, *offer.unknown, *divided))
 
 

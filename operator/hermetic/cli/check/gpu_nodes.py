@@ -12,8 +12,9 @@ from hermetic.api.modeldeployment import Accelerator
 from hermetic.cli.check.facts import Manifest, PreflightFacts, Read
 from hermetic.cli.check.rows import CheckRow, RowVerdict, passes, unread
 from hermetic.plan.node_faults import gpu_faults
-from hermetic.sizing.catalogue import GIB, MIB
-from hermetic.sizing.slices import MEMORY, PRODUCT, is_shared, memory_label, sliced_profile
+from hermetic.sizing.catalogue import GIB, MIB, sizes
+from hermetic.sizing.placement import Listing, offer_of
+from hermetic.sizing.slices import MEMORY, PARTITION_MODE, PRODUCT, Offer, is_shared, memory_label, sliced_profile
 
 CHECK, ARCHITECTURE_CHECK = "gpu-nodes", "engine-architecture"
 SIZE_LABEL, POOL_LABEL = "node.kubernetes.io/instance-type", "kubernetes.azure.com/agentpool"
@@ -151,6 +152,7 @@ def _parts(pool: Pool) -> Iterator[CheckRow]:
     memory_of = {(sliced_profile(labels), memory_label(labels) or 0) for labels in label_sets}
     for profile, mebibytes in sorted((name, memory) for name, memory in memory_of if name is not None):
         yield _single_strategy(pool, profile, mebibytes)
+    yield from _partitions(pool)
 
 
 def _single_strategy(pool: Pool, profile: str, mebibytes: int) -> CheckRow:
@@ -165,6 +167,42 @@ def _single_strategy(pool: Pool, profile: str, mebibytes: int) -> CheckRow:
         "ModelFits of a model there is Unknown",
         "have GPU feature discovery label the nodes",
         (f"kubectl get nodes --selector {SIZE_LABEL}={pool.size} --label-columns {PRODUCT},{MEMORY}",),
+    )
+
+
+def _partitions(pool: Pool) -> Iterator[CheckRow]:
+    """Nodes on which it is a partition of an AMD GPU, or that list more of it than the VM has GPUs."""
+    size = sizes().get(pool.size)
+    if size is None:
+        return
+    listings = [
+        Listing(node["metadata"].get("labels") or {}, _offered(node, "allocatable").get(pool.resource, 0))
+        for node in pool.nodes
+    ]
+    offers = {
+        offer_of(size, pool.resource, listing)
+        for listing in listings
+        if not is_shared(listing.labels) and sliced_profile(listing.labels) is None
+    }
+    yield from (
+        _part(pool, offer)
+        for offer in sorted(offers, key=lambda offer: offer.gpu.name)
+        if offer.unknown or offer.undivided
+    )
+
+
+def _part(pool: Pool, offer: Offer) -> CheckRow:
+    part = f"{pool.resource} is a {offer.gpu.name} (single strategy)"
+    if not offer.unknown and offer.gpu.memory.confirmed:
+        return passes(CHECK, f"{pool}: {part} of {offer.gpu.memory.value / GIB:.1f} GiB, which ModelFits counts")
+    return CheckRow(
+        CHECK,
+        RowVerdict.WARNING,
+        f"{pool}: {next(iter(offer.unknown), f'{part}, and its memory is not confirmed')}",
+        "ModelFits of a model there is Unknown",
+        "have the device plug-in offer parts of GPUs by names of their own (mixed strategy), or label the nodes with "
+        "GPU feature discovery (NVIDIA) or the node labeller with -compute-memory-partition (AMD)",
+        (f"kubectl get nodes --selector {SIZE_LABEL}={pool.size} --label-columns {PRODUCT},{PARTITION_MODE}",),
     )
 
 

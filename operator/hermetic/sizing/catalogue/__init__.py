@@ -121,6 +121,12 @@ def slices() -> Mapping[str, Mapping[str, Value[int]]]:
 
 
 @functools.cache
+def partitions() -> Mapping[str, Mapping[str, Value[int]]]:
+    """Into how many equal parts an AMD GPU is divided, by key of the GPU and by mode ('cpx_nps4')."""
+    return MappingProxyType({key: _modes(entry) for key, entry in _read("partitions.toml").items()})
+
+
+@functools.cache
 def rate_floors() -> Mapping[str, Mapping[str, Value[float]]]:
     """The lowest rates of healthy VMs by size and by key of floors.toml, in GB/s (10^9 bytes)."""
     keys = ("memory_gbs", "host_gbs", "peer_gbs", "all_reduce_gbs")
@@ -153,6 +159,10 @@ def _stated(entry: Mapping[str, Any], key: str, unit: float = 1) -> Value[Any]:
 def _slices(entry: Mapping[str, Any]) -> Mapping[str, Value[int]]:
     stated = {key: _stated(entry, key, GIB) for key in entry if key not in {"source", "unconfirmed"}}
     return {key: Value(int(memory.value), memory.source, memory.confirmed) for key, memory in stated.items()}
+
+
+def _modes(entry: Mapping[str, Any]) -> Mapping[str, Value[int]]:
+    return {mode: _stated(entry, mode) for mode in entry if mode not in {"source", "sources", "unconfirmed"}}
 
 
 def _gpu(key: str, entry: Mapping[str, Any]) -> Gpu:

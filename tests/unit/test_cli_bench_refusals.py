@@ -12,12 +12,16 @@ from hermetic.cli.bench.command import command as bench
 from hermetic.cli.bench.job import BENCHMARK_LABEL, pod_labels
 from hermetic.cli.bench.planned import plan_benchmark
 from hermetic.errors import BenchmarkFailed, InputError
+from hermetic.sizing.facts_file import as_json
+from tests.corpus.manifests import changed
 from tests.golden.benchmarks import LOAD, admitting, live, objects_of, shape
+from tests.model_configs import LLAMA_8B, LLAMA_8B_BYTES, facts
 from tests.scenarios import Manifest, a_nim_model, a_share_model, an_sglang_model
 
 NAMESPACE = "inference"
 
 
+SHORT = facts(LLAMA_8B | {"max_position_embeddings": 1024}, LLAMA_8B_BYTES)
 LIMITED = {"vllm": {**a_share_model()["spec"]["engine"]["vllm"], "maxModelLength": 1000}}
 REFUSED = {
     "NIM": (a_nim_model(), InputError, "NVIDIA documents no benchmark"),
@@ -25,6 +29,11 @@ REFUSED = {
         admitting(an_sglang_model(), tls={"secretName": "tls"}),
         InputError,
         "verifies certificates with public authorities only",
+    ),
+    "more tokens than the model has": (
+        admitting(changed(a_share_model(), {"spec.weights.facts": as_json(SHORT)})),
+        InputError,
+        "are 1152 tokens, and the model takes 1024",
     ),
     "too many tokens": (
         admitting(a_share_model(engine=LIMITED)),
@@ -107,6 +116,12 @@ def test_a_pod_with_the_labels_of_a_client_gets_no_requests_of_that_client() -> 
     benchmark = plan_benchmark(live(admitting(a_share_model())), LOAD, {"app": "chat"})
     pod = objects_of(benchmark)[0]["spec"]["template"]["spec"]
     assert pod["readinessGates"], "without a gate that never opens, a Service of the client sends requests to the pod"
+
+
+def test_what_no_waiting_changes_is_refused_before_a_model_that_does_not_serve() -> None:
+    for manifest in (a_nim_model(), a_share_model()):
+        with pytest.raises(InputError):
+            plan_benchmark(replace(live(manifest, pods=0), workload=None, service=None), LOAD, {})
 
 
 @pytest.mark.parametrize("part", ["pods", "workload", "service", "ready"])

@@ -11,10 +11,13 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hermetic.api.times import moment_in, timestamp
 from hermetic.cli.bench.command import bench_document, bench_lines
 from hermetic.cli.bench.job import CONTAINER
 from hermetic.cli.bench.running import BenchmarkOutcome, BenchmarkRequest, Runner
@@ -85,32 +88,44 @@ def test_bytes_that_are_no_text_fit_the_kubelet(tmp_path: Path) -> None:
     assert (tmp_path / "message").stat().st_size <= 4096
 
 
+def failed(error: str, log: str) -> str:
+    """The termination message of a benchmark that fails."""
+    return json.dumps({"seconds": 1.0, "error": error, "log": log})
+
+
 @dataclass
 class Kubelet:
-    """Runs the container of a Job as soon as it is applied, and reports its end. `ends`: its termination message."""
+    """Runs the container of a Job as soon as it is applied, and reports its end.
+
+    `ends`: its termination message; `end`: further parts of its end, without a run.
+    """
 
     folder: Path
     url: str
     secrets: dict[str, str] = field(default_factory=dict)
     cluster: ClusterInMemory = field(init=False)
     ends: str = ""
+    end: dict[str, Any] = field(default_factory=dict)
     is_stopped: bool = False
+    is_waiting: bool = False
 
     async def after(self, verb: str, where: Coordinates) -> None:
         if (verb, where[0]) != ("patch", "Job") or self.is_stopped:
             return
         job = self.cluster.objects[where]
         (container,) = job["spec"]["template"]["spec"]["containers"]
-        message = self.ends or self.run(container)
-        status = {"name": CONTAINER, "state": {"terminated": {"exitCode": 0, "message": message}}}
-        metadata = {
-            "name": f"{where[2]}-x",
-            "namespace": where[1],
-            "labels": {"batch.kubernetes.io/job-name": where[2]},
-        }
-        self.cluster.put(
-            {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": {"containerStatuses": [status]}}
-        )
+        if self.is_waiting:
+            unplaced = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}
+            self._report(where, {"conditions": [unplaced]})
+            return
+        message = self.ends or ("" if self.end else self.run(container))
+        terminated = {"reason": "Completed", "exitCode": 0, "message": message, **self.end}
+        self._report(where, {"containerStatuses": [{"name": CONTAINER, "state": {"terminated": terminated}}]})
+
+    def _report(self, where: Coordinates, status: Manifest) -> None:
+        labels = {"batch.kubernetes.io/job-name": where[2]}
+        metadata = {"name": f"{where[2]}-x", "namespace": where[1], "labels": labels}
+        self.cluster.put({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status})
 
     def run(self, container: Manifest) -> str:
         result, message = self.folder / "result.json", self.folder / "message"
@@ -136,9 +151,10 @@ class Bench:
     engine: TimedEngine
     name: str
     clock: SleepingClock = field(default_factory=SleepingClock)
+    notes: list[str] = field(default_factory=list)
 
     def run(self, load: Load = LOAD) -> BenchmarkOutcome:
-        runner = Runner(self.cluster, self.clock, lambda _: None, self.clock.sleep)
+        runner = Runner(self.cluster, self.clock, self.notes.append, self.clock.sleep)
         return asyncio.run(runner.run(BenchmarkRequest(NAMESPACE, self.name, load, {})))
 
     @property
@@ -289,6 +305,78 @@ def test_a_benchmark_that_another_one_would_disturb_is_refused(engine: TimedEngi
     assert bench.run().earlier == ()
 
 
+@pytest.mark.parametrize(("age", "gives_way"), [(-5, True), (0, True), (5, False)])
+def test_of_two_commands_at_once_the_later_one_gives_way_and_leaves_nothing(
+    age: int, gives_way: bool, engine: TimedEngine, tmp_path: Path
+) -> None:
+    """Both looked before either had made its Job. `age`: seconds between the other Job and the own one."""
+    bench = a_bench(shape("share"), engine, tmp_path)
+    other = dict(objects_of(planned("share"))[0])
+    run_container = bench.kubelet.after
+
+    async def meanwhile(verb: str, where: Coordinates) -> None:
+        if (verb, where[0]) == ("patch", "Job") and where[2] != other["metadata"]["name"]:
+            created = moment_in(bench.cluster.objects[where]["metadata"]["creationTimestamp"])
+            timestamp_of_other = timestamp(created + timedelta(seconds=age))
+            metadata = {**other["metadata"], "uid": "x", "creationTimestamp": timestamp_of_other}
+            bench.cluster.objects["Job", NAMESPACE, metadata["name"]] = {**other, "metadata": metadata}
+            await run_container(verb, where)
+
+    bench.cluster.done = meanwhile
+    if gives_way:
+        with pytest.raises(BenchmarkFailed, match=f"runs: Job {other['metadata']['name']}"):
+            bench.run()
+        assert records_of(bench.model) == ()
+    else:
+        bench.run()
+    assert [name for kind, _, name in bench.cluster.objects if kind == "Job"] == [other["metadata"]["name"]]
+
+
+ENDS = {
+    "no python3": (
+        {"reason": "StartError", "exitCode": 128, "message": 'exec: "python3": executable file not found in $PATH'},
+        "(StartError, exit code 128): exec",
+        True,
+    ),
+    "no memory": ({"reason": "OOMKilled", "exitCode": 137}, "without a result (OOMKilled, exit code 137)", False),
+    "vLLM before its benchmark": (
+        {"message": failed("it ended with exit code 2", "vllm: error: argument subparser: invalid choice: 'bench'")},
+        "invalid choice: 'bench'",
+        True,
+    ),
+    "a package that is missing": (
+        {"message": failed("it ended with exit code 1", "ModuleNotFoundError: No module named 'pandas'")},
+        "No module named 'pandas'",
+        True,
+    ),
+    "no program of the engine": (
+        {"message": failed("the image cannot start 'vllm': [Errno 2]", "")},
+        "the image cannot start 'vllm'",
+        True,
+    ),
+    "an error of the engine": (
+        {"message": failed("it ended with exit code 1", "503 Service Unavailable")},
+        "503 Service Unavailable",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_an_image_that_lacks_the_benchmark_is_told_from_a_benchmark_that_fails(
+    case: str, engine: TimedEngine, tmp_path: Path
+) -> None:
+    end, says, lacks_tool = ENDS[case]
+    bench = a_bench(shape("share"), engine, tmp_path)
+    bench.kubelet.end = end
+    with pytest.raises(BenchmarkFailed) as refused:
+        bench.run()
+    assert says in refused.value.message
+    assert ("the image lacks the benchmark" in refused.value.fix) == lacks_tool
+    assert records_of(bench.model) == ()
+    assert "Job" in bench.kinds(), "its log has more"
+
+
 @pytest.mark.parametrize("end", [KeyboardInterrupt(), Forbidden("pods is forbidden", status=403)])
 def test_a_run_that_is_given_up_takes_its_job_with_it(end: BaseException, engine: TimedEngine, tmp_path: Path) -> None:
     bench = a_bench(shape("share"), engine, tmp_path)
@@ -314,15 +402,26 @@ def test_a_job_that_gets_no_pod_says_why(engine: TimedEngine, tmp_path: Path) ->
             bench.cluster.put({**job, "status": {"conditions": [failed]}})
 
     bench.cluster.fault = fail
-    with pytest.raises(BenchmarkFailed, match="DeadlineExceeded: too slow"):
+    with pytest.raises(BenchmarkFailed, match="DeadlineExceeded: too slow") as refused:
         bench.run()
+    assert refused.value.fix.startswith("kubectl describe job llama-bench-a")
 
 
 def test_a_job_that_never_ends_is_given_up(engine: TimedEngine, tmp_path: Path) -> None:
     bench = a_bench(shape("share"), engine, tmp_path)
     bench.kubelet.is_stopped = True
-    with pytest.raises(BenchmarkFailed, match="gave no result within"):
+    with pytest.raises(BenchmarkFailed, match="gave no result within") as refused:
         bench.run()
+    assert refused.value.fix.startswith("kubectl describe job llama-bench-a")
+
+
+def test_why_the_pod_waits_is_told_while_it_waits_and_once(engine: TimedEngine, tmp_path: Path) -> None:
+    bench = a_bench(shape("share"), engine, tmp_path)
+    bench.kubelet.is_waiting = True
+    with pytest.raises(BenchmarkFailed, match="0/3 nodes are available"):
+        bench.run()
+    waits = [note for note in bench.notes if "waits" in note]
+    assert waits == ["the pod of the benchmark waits: 0/3 nodes are available"]
 
 
 def test_a_model_that_changes_meanwhile_gets_the_record_all_the_same(engine: TimedEngine, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ operator neither reads nor writes it, and nothing depends on it. Pure, and toler
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -41,6 +42,12 @@ MEASURES = {
 }
 """What is recorded: the key of the engines' result files, and the name for people."""
 _LONGEST_PART = 1200
+_MISSING_TOOL = re.compile(r"cannot start '|executable file not found|invalid choice: '?bench|No module named ")
+"""In the end of a container whose image lacks python3, the engine's benchmark, or a package that it imports."""
+_OTHER_IMAGE = (
+    "the image lacks the benchmark or a part of it; use an image of the engine's own release, or measure the model "
+    "from outside with a client of the OpenAI API"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +100,27 @@ def changes(before: BenchmarkRecord, now: BenchmarkRecord) -> dict[str, float]:
     }
 
 
-def figures_in(message: str, requests: int) -> dict[str, float]:
+def figures_in(message: str, end: str, requests: int) -> dict[str, float]:
     """The figures in the termination message of the Job's container. Raises BenchmarkFailed for any other end.
 
-    A result with failed requests does not count: its rates are not those of the requested load.
+    `end`: how the container ended. A result with failed requests does not count: its rates are not those of the
+    requested load.
     """
     try:
         answer = json.loads(message)
         error, figures = answer.get("error"), answer.get("figures") or {}
         values = {name: float(figures[name]) for name in FIGURES if name in figures}
     except (ValueError, TypeError, AttributeError, RecursionError) as damage:
-        raise BenchmarkFailed(f"the benchmark ended without a result: {cut(one_line(message), 300)}") from damage
-    if error:
-        log = single_line(str(answer.get("log") or ""), _LONGEST_PART)
+        message = cut(one_line(message), 300)
         raise BenchmarkFailed(
-            f"the benchmark failed: {one_line(str(error))}" + (f"; its output ends: {log}" * bool(log))
+            f"the benchmark ended without a result ({one_line(end)})" + f": {message}" * bool(message),
+            fix=_OTHER_IMAGE if _MISSING_TOOL.search(message) else "",
+        ) from damage
+    if error:
+        error, log = one_line(str(error)), single_line(str(answer.get("log") or ""), _LONGEST_PART)
+        raise BenchmarkFailed(
+            f"the benchmark failed: {error}" + f"; its output ends: {log}" * bool(log),
+            fix=_OTHER_IMAGE if _MISSING_TOOL.search(f"{error} {log}") else "",
         )
     missing = [name for name in FIGURES if not isfinite(values.get(name, float("nan")))]
     if missing:

@@ -51,33 +51,40 @@ class PlannedBenchmark:
 
 
 def plan_benchmark(objects: ModelObjects, load: Load, client_labels: Mapping[str, str]) -> PlannedBenchmark:
-    """Plan the benchmark of a model that serves."""
+    """Plan the benchmark of a model that serves. What no waiting can change is refused first."""
     metadata = objects.model["metadata"]
     owner = Owner(metadata["namespace"], metadata["name"], metadata["uid"])
-    workload, service = _must_serve(objects)
     spec = _spec_of(objects.model)
-    command = engine_of(spec).benchmark(spec, load, _url(spec, service))
-    if isinstance(command, str):
-        raise InputError(
-            f"'{owner.name}' cannot be benchmarked by its own engine, {engine_of(spec).name}: {command}",
-            fix="measure it from outside with a client of the OpenAI API",
-        )
+    _command(owner, spec, load, url="")
     _must_fit(spec, load)
     _must_be_admitted(owner, spec, client_labels)
+    workload, service = _must_serve(objects)
+    command = _command(owner, spec, load, _url(spec, service))
     template = workload["spec"]["template"]
     engine = next(container for container in template["spec"]["containers"] if container["name"] == ENGINE)
     pod = BenchmarkPod(owner, spec, template, command, client_labels)
     return PlannedBenchmark(pod, engine, load, _fingerprint(objects, spec, engine, load))
 
 
-def _must_serve(objects: ModelObjects) -> tuple[Manifest, Manifest]:
-    """The workload and the Service of a model that is ready. A model of groups has no workload of its own name."""
-    report = objects.report
-    if int((objects.model["spec"].get("accelerator") or {}).get("nodes") or 1) > 1:
+def _command(owner: Owner, spec: ModelDeploymentSpec, load: Load, url: str) -> tuple[str, ...]:
+    """The command line of the engine's benchmark."""
+    command = engine_of(spec).benchmark(spec, load, url)
+    if isinstance(command, str):
         raise InputError(
-            f"'{report.name}' in namespace '{report.namespace}' has several nodes, and a benchmark has one pod",
+            f"'{owner.name}' cannot be benchmarked by its own engine, {engine_of(spec).name}: {command}",
             fix="measure it from outside with a client of the OpenAI API",
         )
+    if spec.accelerator.nodes > 1:
+        raise InputError(
+            f"'{owner.name}' in namespace '{owner.namespace}' has several nodes, and a benchmark has one pod",
+            fix="measure it from outside with a client of the OpenAI API",
+        )
+    return command
+
+
+def _must_serve(objects: ModelObjects) -> tuple[Manifest, Manifest]:
+    """The workload and the Service of a model that is ready."""
+    report = objects.report
     if report.ready.truth != "True" or not report.serving or objects.workload is None or objects.service is None:
         reason = report.ready.reason if report.ready.truth != "True" else "no pod serves"
         raise BenchmarkFailed(
@@ -107,7 +114,7 @@ def _url(spec: ModelDeploymentSpec, service: Manifest) -> str:
 
 
 def _must_fit(spec: ModelDeploymentSpec, load: Load) -> None:
-    longest, tokens = engine_of(spec).serving(spec).max_model_length, load.input_tokens + load.output_tokens
+    longest, tokens = _longest(spec), load.input_tokens + load.output_tokens
     if longest is None or tokens <= longest:
         return
     output_tokens = min(load.output_tokens, longest // 2)
@@ -116,6 +123,14 @@ def _must_fit(spec: ModelDeploymentSpec, load: Load) -> None:
         f"model takes {longest}",
         fix=f"--input-tokens {longest - output_tokens} --output-tokens {output_tokens}",
     )
+
+
+def _longest(spec: ModelDeploymentSpec) -> int | None:
+    """The context of the server: as the spec states it, else that of the model where no flag changes it."""
+    serving, facts = engine_of(spec).serving(spec), spec.weights.facts
+    if serving.max_model_length is not None or facts is None or facts.not_computed or serving.not_computed:
+        return serving.max_model_length
+    return facts.max_model_length or None
 
 
 def _must_be_admitted(owner: Owner, spec: ModelDeploymentSpec, client_labels: Mapping[str, str]) -> None:

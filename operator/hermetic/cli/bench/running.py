@@ -61,10 +61,10 @@ class Runner:
         objects = await self._objects(request)
         planned = plan_benchmark(objects, request.load, request.client_labels)
         await self._must_be_alone(request)
-        async with self._started(planned) as job:
+        async with self._started(planned, request) as job:
             name = job["metadata"]["name"]
             self.note(f"Job {name} runs the benchmark; 'kubectl logs -n {request.namespace} job/{name}' shows its log")
-            figures = figures_in(await self._message(job), request.load.requests)
+            figures = figures_in(*await self._message(job), request.load.requests)
         record = BenchmarkRecord(self.clock.now(), planned.fingerprint, figures)
         return BenchmarkOutcome(record, await self._recorded(request, planned.pod.owner.uid, record))
 
@@ -79,9 +79,11 @@ class Runner:
         service = await self._named(SERVICE, request)
         return ModelObjects(model, next(iter(workloads), None), service, report(model, pods, None))
 
-    async def _must_be_alone(self, request: BenchmarkRequest) -> None:
-        """Two benchmarks at the same time would measure each other."""
+    async def _must_be_alone(self, request: BenchmarkRequest, own: Manifest | None = None) -> None:
+        """Two benchmarks at the same time would measure each other. `own`: a Job that gives way to older ones."""
         async for job in self._listed(JOB, request.namespace, f"{BENCHMARK_LABEL}={request.name}"):
+            if own is not None and _goes_first(own, job):
+                continue
             conditions = (job.get("status") or {}).get("conditions") or ()
             if not any(end.get("type") in {"Complete", "Failed"} and end.get("status") == "True" for end in conditions):
                 name = job["metadata"]["name"]
@@ -91,39 +93,47 @@ class Runner:
                 )
 
     @asynccontextmanager
-    async def _started(self, planned: PlannedBenchmark) -> AsyncIterator[Manifest]:
+    async def _started(self, planned: PlannedBenchmark, request: BenchmarkRequest) -> AsyncIterator[Manifest]:
         """The applied Job with its NetworkPolicy. Only a Job that ended without a result stays, for its log."""
         job = await self.api.apply(benchmark_job(planned.pod, planned.engine, secrets.token_hex(3)))
         has_failed = False
         try:
+            # Another command may have made its Job since the first look.
+            await self._must_be_alone(request, job)
             await self.api.apply(benchmark_policy(planned.pod, job))
-            yield job
-        except BenchmarkFailed:
-            has_failed = True
-            raise
+            try:
+                yield job
+            except BenchmarkFailed:
+                has_failed = True
+                raise
         finally:
             if not has_failed:
                 metadata = job["metadata"]
                 names = {"namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"]}
                 await self.api.delete(JOB, **names)
 
-    async def _message(self, job: Manifest) -> str:
-        """The termination message of the Job's container."""
+    async def _message(self, job: Manifest) -> tuple[str, str]:
+        """The termination message of the Job's container, and how the container ended."""
         metadata = job["metadata"]
         selector = f"batch.kubernetes.io/job-name={metadata['name']}"
+        fix = f"kubectl describe job {metadata['name']} --namespace {metadata['namespace']}"
         until, waits = self.clock.monotonic() + PATIENCE_SECONDS, "no pod yet"
         while self.clock.monotonic() < until:
             async for pod in self._listed(POD, metadata["namespace"], selector):
                 if (ended := _ended(pod)) is not None:
-                    return str(ended.get("message") or "")
-                waits = "; ".join(reasons_to_wait(pod)) or waits
+                    end = f"{ended.get('reason') or 'ended'}, exit code {ended.get('exitCode')}"
+                    return str(ended.get("message") or ""), end
+                reasons = "; ".join(reasons_to_wait(pod))
+                if reasons and reasons != waits:
+                    waits = reasons
+                    self.note(f"the pod of the benchmark waits: {waits}")
             live = await named(self.api, JOB, metadata["name"], namespace=metadata["namespace"])
-            if live is None or (failure := failure_of_job(live)):
-                raise BenchmarkFailed(
-                    f"the Job ended without a result: {failure if live else 'it was deleted'}; {waits}"
-                )
+            if live is None:
+                raise BenchmarkFailed(f"the Job was deleted before it gave a result; {waits}")
+            if failure := failure_of_job(live):
+                raise BenchmarkFailed(f"the Job ended without a result: {failure}; {waits}", fix=fix)
             await self.pause(POLL_SECONDS)
-        raise BenchmarkFailed(f"the Job gave no result within {PATIENCE_SECONDS} s: {waits}")
+        raise BenchmarkFailed(f"the Job gave no result within {PATIENCE_SECONDS} s: {waits}", fix=fix)
 
     async def _recorded(
         self, request: BenchmarkRequest, uid: str, record: BenchmarkRecord
@@ -149,6 +159,14 @@ class Runner:
         async for page, _ in self.api.pages(kind, namespace=namespace, label_selector=selector):
             for item in page:
                 yield item
+
+
+def _goes_first(own: Manifest, other: Manifest) -> bool:
+    """Whether `own` is the same Job, or older. Of two that were made in the same second neither is."""
+    if own["metadata"]["uid"] == other["metadata"].get("uid"):
+        return True
+    times = [str(job["metadata"].get("creationTimestamp") or "") for job in (own, other)]
+    return times[0] < times[1]
 
 
 def _ended(pod: Manifest) -> dict[str, Any] | None:

@@ -30,8 +30,10 @@ HEALTHY: dict[str, Any] = {
     "errors": {},
     "lost": False,
     "beyond": NOT_SUPPORTED,
+    "pcie": {"generation": (5, 5), "width": (16, 16)},
 }
-"""What NVML shows of a healthy GPU. `rows`: corrected, uncorrected, pending, failed; `beyond`: of a link too many."""
+"""What NVML shows of a healthy GPU. `rows`: corrected, uncorrected, pending, failed; `beyond`: of a link too many;
+`pcie`: present value and maximum."""
 
 
 class SimulatedNvml:
@@ -86,6 +88,18 @@ class SimulatedNvml:
     def nvmlDeviceGetNvLinkState(self, handle: Any, link: int, state: Any) -> int:
         links = self._of(handle)["links"]
         return _fill((links[link],), (state,)) if link < len(links) else self._of(handle)["beyond"]
+
+    def nvmlDeviceGetCurrPcieLinkGeneration(self, handle: Any, value: Any) -> int:
+        return _fill((self._of(handle)["pcie"]["generation"][0],), (value,))
+
+    def nvmlDeviceGetMaxPcieLinkGeneration(self, handle: Any, value: Any) -> int:
+        return _fill((self._of(handle)["pcie"]["generation"][1],), (value,))
+
+    def nvmlDeviceGetCurrPcieLinkWidth(self, handle: Any, value: Any) -> int:
+        return _fill((self._of(handle)["pcie"]["width"][0],), (value,))
+
+    def nvmlDeviceGetMaxPcieLinkWidth(self, handle: Any, value: Any) -> int:
+        return _fill((self._of(handle)["pcie"]["width"][1],), (value,))
 
     def _clocks(self, handle: Any, reasons: Any) -> int:
         return _fill((self._of(handle)["reasons"],), (reasons,))

@@ -1,7 +1,7 @@
 """The program that checks the GPUs of a pod: what NVML shows, and what becomes of it.
 
-The library is simulated at its C interface (`testbed/simulated_nvml.py`). What torch computes needs a GPU:
-`make gpu-check`.
+The library is simulated at its C interface (`testbed/simulated_nvml.py`). Faults of what torch
+computes are in `tests/unit/test_accelerator_faults.py`.
 """
 
 from __future__ import annotations

@@ -28,6 +28,20 @@ def test_a_container_gets_as_many_devices_as_it_asks_for(start_pod):
     assert all(device.startswith("GPU-") for device in devices)
 
 
+def test_devices_of_an_init_container_are_those_of_the_container_after_it_and_no_further_ones(
+    start_pod, toolbox, allocatable
+):
+    """Hermetic checks GPUs in an init container: https://github.com/kubernetes/kubernetes/issues/56818."""
+    devices = {"resources": {"limits": {GPU: 2}}}
+    write = ["sh", "-c", "echo -n $NVIDIA_VISIBLE_DEVICES >/dev/termination-log"]
+    check = {"name": "check", "image": toolbox.by_digest, "command": write, **devices}
+    pod = start_pod("handed-on", devices, initContainers=[check]).until("Ready")
+
+    (checked,) = [state["state"]["terminated"]["message"] for state in pod.status()["initContainerStatuses"]]
+    assert set(checked.split(",")) == set(pod.shell("echo -n $NVIDIA_VISIBLE_DEVICES").split(","))
+    start_pod("rest", {"resources": {"limits": {GPU: allocatable() - 2}}}).until("Ready")
+
+
 def test_more_than_the_node_has_are_never_given_out(start_pod, allocatable):
     pod = start_pod("greedy", {"resources": {"limits": {GPU: allocatable() + 1}}})
 

@@ -20,6 +20,8 @@ LIBRARY = "libnvidia-ml.so.1"
 NEXT_STATE = "next.json"
 """The state that the device plug-in gives to the next device that it hands out."""
 NOT_SUPPORTED, GPU_IS_LOST = 3, 15
+AGGREGATE = 1
+"""nvmlEccCounterType_t of errors over the life of the GPU, which a restart of the driver does not clear."""
 HEALTHY: dict[str, Any] = {
     "product": "NVIDIA H100 80GB HBM3",
     "ecc": (1, 1),
@@ -82,8 +84,9 @@ class SimulatedNvml:
     def nvmlDeviceGetMigMode(self, handle: Any, *modes: Any) -> int:
         return _fill(self._of(handle)["mig"], modes)
 
-    def nvmlDeviceGetMemoryErrorCounter(self, handle: Any, kind: int, _counter: int, location: int, count: Any) -> int:
-        return _fill((self._of(handle)["errors"].get((kind, location), 0),), (count,))
+    def nvmlDeviceGetMemoryErrorCounter(self, handle: Any, kind: int, counter: int, location: int, count: Any) -> int:
+        errors = self._of(handle)["errors"] if counter == AGGREGATE else {}
+        return _fill((errors.get((kind, location), 0),), (count,))
 
     def nvmlDeviceGetNvLinkState(self, handle: Any, link: int, state: Any) -> int:
         links = self._of(handle)["links"]

@@ -84,6 +84,8 @@ def test_fault_of_one_gpu_is_reported_with_its_uuid(run_on, gpu, reason, level):
         {"errors": {(0, 7): 10_000, (0, 2): 20_000_000}},
         {"reasons": 0x1 | 0x4 | 0x20},
         {"ecc": FUNCTION_NOT_FOUND},
+        # MIG that only the next reset of the GPU turns on.
+        {"mig": (0, 1)},
     ],
 )
 def test_healthy_gpu_has_only_the_finding_about_torch(run_on, gpu):
@@ -107,6 +109,13 @@ def test_inactive_link_of_an_sxm_board_fails(run_on):
     assert [(finding.reason, finding.gpu) for finding in findings if finding.level == "Fail"] == [
         ("NvLinkInactive", "GPU-1")
     ]
+
+
+@pytest.mark.parametrize("product", ["NVIDIA H100 80GB HBM3", "NVIDIA H200", "NVIDIA GB200", "NVIDIA GB300"])
+def test_board_with_all_of_its_18_links_is_healthy_and_with_17_is_not(run_on, product):
+    assert "NvLinkInactive" not in _reasons(run_on({"product": product}, {"product": product}))
+    reduced = {"product": product, "links": [1] * 17 + [0]}
+    assert "NvLinkInactive" in _reasons(run_on({"product": product}, reduced))
 
 
 @pytest.mark.parametrize(
@@ -239,7 +248,11 @@ def test_error_is_a_fault_only_where_it_is_one_of_the_gpu(text, level, reason):
 
 
 @pytest.mark.parametrize(
-    ("code", "level"), [(15, "Fail"), (16, "Fail"), (999, "Fail"), (2, "Unknown"), (18, "Unknown")]
+    ("code", "level"),
+    [
+        *((code, "Fail") for code in (9, 10, 11, 15, 16, 999)),
+        *((code, "Unknown") for code in (1, 2, 3, 8, 12, 14, 17, 18, 1000)),
+    ],
 )
 def test_refusal_of_nvml_is_a_fault_only_for_a_gpu_that_fails(code, level):
     assert error_finding(NvmlError("nvmlDeviceGetUUID", code), "NVML").level == level
@@ -248,6 +261,28 @@ def test_refusal_of_nvml_is_a_fault_only_for_a_gpu_that_fails(code, level):
 def test_counter_that_the_container_may_not_read_is_unknown(run_on):
     run = run_on({"rows": NO_PERMISSION})
     assert _reasons(run) == {"CountersUnreadable": "Unknown", "TorchMissing": "Unknown"}
+
+
+def test_mode_that_the_container_may_not_read_is_no_mode(run_on):
+    run = run_on({"ecc": NO_PERMISSION})
+    assert _reasons(run) == {"CountersUnreadable": "Unknown", "TorchMissing": "Unknown"}
+
+
+@pytest.mark.parametrize("gpu", [{"rows": INVALID_ARGUMENT}, {"ecc": INVALID_ARGUMENT}, {"links": [], "beyond": 15}])
+def test_other_refusal_of_a_property_ends_the_checks(run_on, gpu):
+    with pytest.raises(NvmlError):
+        run_on(gpu, gpu)
+
+
+def test_driver_that_lacks_a_function_is_as_one_without_that_value(run_on, monkeypatch):
+    def missing(_library: SimulatedNvml) -> None:
+        raise AttributeError
+
+    for function in ("nvmlDeviceGetEccMode", "nvmlDeviceGetNvLinkState", "nvmlDeviceGetCurrPcieLinkWidth"):
+        monkeypatch.setattr(SimulatedNvml, function, property(missing))
+    product = {"product": "NVIDIA A100-SXM4-80GB"}
+    run = run_on(product, product)
+    assert _reasons(run) == {"TorchMissing": "Unknown"}
 
 
 @pytest.mark.parametrize("resource", ["nvidia.com/mig-1g.10gb", "nvidia.com/gpu.shared"])

@@ -767,7 +767,8 @@ class Reason(ExplainedWord):
         "GpuMissing",
         "The pod has fewer or other GPUs than it requested.",
         "Cordon the node that the message names, and look at its device plug-in and driver; report a GPU that stays "
-        "missing after a restart of the node to Azure.",
+        "missing after a restart of the node to Azure. AMD GPUs: the pod may lack the group of /dev/kfd, which "
+        "`weights.supplementalGroups` adds.",
         True,
     )
     GPU_INITIALIZATION_FAILED = (

@@ -75,6 +75,12 @@ def test_fault_of_one_gpu_is_reported_with_its_uuid(run_on, gpu, reason, level):
     assert [(finding.level, finding.gpu) for finding in findings] == [(level, "GPU-1")]
 
 
+@pytest.mark.parametrize(("location", "name"), [(7, "SRAM"), (2, "DRAM")])
+def test_corrected_errors_are_told_with_their_number_and_memory(run_on, location, name):
+    (finding,) = [finding for finding in run_on({"errors": {(0, location): 10**8}}).findings if finding.level == "Warn"]
+    assert finding.message == f"{10**8} corrected {name} errors"
+
+
 @pytest.mark.parametrize(
     "gpu",
     [

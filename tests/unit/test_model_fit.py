@@ -307,9 +307,10 @@ def test_a_slice_is_sized_by_its_own_memory():
         ("nvidia.com/mig-3g.40gb", MI300X),
         ("nvidia.com/gpu.shared", MI300X),
         ("amd.com/cpx_nps4", A100),
+        ("nvidia.com/mig-1g.10gb", "Standard_NC4as_T4_v3"),
     ],
 )
-def test_parts_of_gpus_of_another_vendor_are_refused(resource, size):
+def test_parts_of_gpus_that_the_size_cannot_have_are_refused(resource, size):
     refused = blocked(deployment(L8, accelerator={"resource": resource, "instanceTypes": [size]}))
     assert (refused.reason, refused.field) == (Reason.VM_SIZE_UNSUITABLE, "spec.accelerator.instanceTypes")
     assert f"the deployment asks for {resource}" in refused.message

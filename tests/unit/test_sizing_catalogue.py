@@ -15,7 +15,7 @@ from hermetic.sizing.families import READERS
 
 FOLDER = files("hermetic.sizing.catalogue")
 FILES = ("gpus.toml", "partitions.toml", "sizes.toml", "slices.toml", "storage.toml")
-ABOUT = {"source", "sources", "unconfirmed", "name", "vendor", "scope"}
+ABOUT = {"source", "sources", "unconfirmed", "name", "vendor", "scope", "slices"}
 
 # Typed from Azure's pages of VM sizes: GPUs, the vendor's GB of each, vCPUs, GiB of memory.
 PUBLISHED = {
@@ -137,6 +137,12 @@ def test_marks_are_of_values_that_are_there(name):
 
 def test_names_are_those_of_azure():
     assert [name for name in sizes() if not re.fullmatch(r"Standard_[A-Za-z0-9_]+", name)] == []
+
+
+def test_gpus_without_slices_are_those_that_the_guide_of_slices_does_not_list():
+    without = {size.gpu.key for size in sizes().values() if not size.gpu.has_slices}
+    assert without == {"T4", "A10", "A10-half", "A10-third", "A10-sixth"}
+    assert not without & entries("slices.toml").keys()
 
 
 def test_every_gpu_is_in_some_size():

@@ -8,7 +8,7 @@ from importlib.resources import files
 import pytest
 
 from hermetic.sizing.catalogue import GIB, MIB, partitions, sizes, slices
-from hermetic.sizing.slices import is_shared, memory_label, offered, partition_mode, sliced_profile
+from hermetic.sizing.slices import is_shared, memory_label, offered, partition_mode, sliced_profile, why_not_offered
 
 GPUS = {size.gpu.key: size.gpu for size in sizes().values()}
 # Names of the MIG user guide, and GiB of `nvidia-smi mig -lgip`; None: no two listings agree.
@@ -53,6 +53,24 @@ def test_no_slice_has_more_memory_than_its_name_says_nor_than_the_whole_gpu(key,
     assert slice_memory <= int(profile.split(".")[1].removesuffix("gb")) * GIB
     assert slice_memory <= GPUS[key].memory.value
     assert slice_memory >= 0.8 * int(profile.split(".")[1].removesuffix("gb")) * GIB
+
+
+@pytest.mark.parametrize(
+    ("resource", "key", "says"),
+    [
+        ("nvidia.com/mig-1g.10gb", "A10", "has no slices (MIG)"),
+        ("nvidia.com/mig-1g.10gb", "T4", "has no slices (MIG)"),
+        ("nvidia.com/mig-1g.10gb", "A100-80GB", ""),
+        ("nvidia.com/mig-1g.10gb", "MI300X", "the deployment asks for nvidia.com/mig-1g.10gb"),
+        ("nvidia.com/gpu", "A10", ""),
+        ("amd.com/cpx_nps4", "A100-80GB", "the deployment asks for amd.com/cpx_nps4"),
+        ("amd.com/cpx_nps4", "MI300X", ""),
+    ],
+)
+def test_a_part_that_no_such_gpu_can_be_cut_into_is_refused(resource, key, says):
+    clause = why_not_offered(resource, GPUS[key])
+    assert bool(clause) == bool(says)
+    assert says in clause
 
 
 @pytest.mark.parametrize(

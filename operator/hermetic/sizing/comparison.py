@@ -11,7 +11,7 @@ from hermetic.sizing.memory import Fit, FitAnswer, fit
 from hermetic.sizing.parallelism import possible
 from hermetic.sizing.placement import on_offer
 from hermetic.sizing.serving import Serving
-from hermetic.sizing.slices import offered, vendor_of
+from hermetic.sizing.slices import offered, why_not_offered
 
 BEST_FIRST = (FitAnswer.FITS, FitAnswer.TIGHT, FitAnswer.UNKNOWN, FitAnswer.DOES_NOT_FIT)
 
@@ -33,7 +33,7 @@ def choose(facts: ModelFacts, serving: Serving, size: Size, resource: str | None
 
     `resource`: the extended resource, where it is of slices or shared GPUs, of which a pod takes one.
     """
-    if resource is not None and vendor_of(resource) != size.gpu.vendor:
+    if resource is not None and why_not_offered(resource, size.gpu):
         return Choice(size, None)
     offer = offered(size.gpu, resource or "nvidia.com/gpu")
     fits = [

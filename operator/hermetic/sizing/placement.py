@@ -11,7 +11,7 @@ from hermetic.sizing.catalogue import GIB, Size, interconnects
 from hermetic.sizing.memory import Fit, FitAnswer, fit
 from hermetic.sizing.parallelism import broken_rules
 from hermetic.sizing.serving import Serving
-from hermetic.sizing.slices import WHOLE_GPUS, Offer, offered, vendor_of
+from hermetic.sizing.slices import WHOLE_GPUS, Offer, offered, why_not_offered
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ def on_offer(serving: Serving, offer: Offer) -> Serving:
 
 def shortcomings(size: Size, demand: Demand) -> Iterator[str]:
     """A clause for each thing that the size lacks for such a pod. Values that are not confirmed object to nothing."""
-    if vendor_of(demand.resource) != size.gpu.vendor:
-        yield f"it has GPUs of {size.gpu.name}, and the deployment asks for {demand.resource}"
+    if clause := why_not_offered(demand.resource, size.gpu):
+        yield clause
     if demand.resource in WHOLE_GPUS and size.gpus.confirmed and demand.gpus > size.gpus.value:
         yield f"it has {size.gpus.value} GPUs, and the deployment asks for {demand.gpus}"
     if size.vcpus.confirmed and demand.cpus > size.vcpus.value:

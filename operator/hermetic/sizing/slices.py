@@ -80,6 +80,15 @@ def vendor_of(resource: str) -> str:
     return "amd" if resource.startswith("amd.com/") else "nvidia"
 
 
+def why_not_offered(resource: str, gpu: Gpu) -> str:
+    """A clause where no VM with these GPUs can offer the resource; "" where one may."""
+    if vendor_of(resource) != gpu.vendor:
+        return f"it has GPUs of {gpu.name}, and the deployment asks for {resource}"
+    if resource.startswith(SLICE_PREFIX) and not gpu.has_slices:
+        return f"{gpu.name} has no slices (MIG), and the deployment asks for {resource}"
+    return ""
+
+
 def sliced_profile(labels: Mapping[str, str]) -> str | None:
     """The profile of the slices that the node offers as `nvidia.com/gpu`; None where labels name none."""
     match = _PRODUCT.fullmatch(labels.get(PRODUCT, "").removesuffix("-SHARED"))

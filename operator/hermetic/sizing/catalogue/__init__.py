@@ -37,7 +37,7 @@ class Gpu:
     """One GPU model, or the fraction of one that a VM is given.
 
     `memory` is in bytes, as a process sees it; `capability` the CUDA compute capability, None for other vendors;
-    `pcie_generation` that of its 16 lanes, None where it is not known.
+    `pcie_generation` that of its 16 lanes, None where it is not known. `has_slices`: it may be cut into slices (MIG).
     """
 
     key: str
@@ -46,6 +46,7 @@ class Gpu:
     memory: Value[int]
     capability: float | None
     pcie_generation: int | None = None
+    has_slices: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,15 @@ def _modes(entry: Mapping[str, Any]) -> Mapping[str, Value[int]]:
 def _gpu(key: str, entry: Mapping[str, Any]) -> Gpu:
     memory = _stated(entry, "memory_gib", GIB)
     memory_bytes = Value(int(memory.value), memory.source, memory.confirmed)
-    return Gpu(key, entry["name"], entry["vendor"], memory_bytes, entry.get("capability"), entry.get("pcie_generation"))
+    return Gpu(
+        key,
+        entry["name"],
+        entry["vendor"],
+        memory_bytes,
+        entry.get("capability"),
+        entry.get("pcie_generation"),
+        entry.get("slices", True),
+    )
 
 
 def _size(name: str, entry: Mapping[str, Any], gpus: Mapping[str, Gpu]) -> Size:

@@ -5,8 +5,10 @@ They have what the API server fills in, so that functions of the test bed take t
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
+from testbed.certificates import Credential
 from testbed.gateway.controller import CONTROLLER
 from testbed.gateway.definitions import GROUP
 from testbed.gateway.snapshot import SERVICE_LABEL, Manifest, Snapshot, key_of
@@ -60,6 +62,19 @@ def a_rule(*weights: tuple[str, int], prefix: str = "/", **fields: Any) -> Manif
 
 def a_service(name: str, namespace: str) -> Manifest:
     return _object("Service", {"name": name, "namespace": namespace}, {"ports": [{"name": "http", "port": 8000}]})
+
+
+def a_secret(name: str, namespace: str, credential: Credential) -> Manifest:
+    """A certificate and its key, as a listener refers to them."""
+    data = {"tls.crt": credential.certificate, "tls.key": credential.key}
+    encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
+    meta = {"name": name, "namespace": namespace}
+    return {**_object("Secret", meta, {}), "type": "kubernetes.io/tls", "data": encoded}
+
+
+def with_tls(name: str, secret: str, port: int = 443, **fields: Any) -> Manifest:
+    """A listener that ends TLS with the certificate of a Secret."""
+    return a_listener(name, port=port, protocol="HTTPS", tls={"certificateRefs": [{"name": secret}]}, **fields)
 
 
 def a_slice(name: str, namespace: str, port: int, *conditions: Manifest) -> Manifest:

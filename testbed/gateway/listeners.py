@@ -7,8 +7,12 @@ parts it supports addresses of type IPAddress and the annotations of `spec.infra
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Collection
 from dataclasses import dataclass
+
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 
 from testbed.gateway.conditions import (
     Condition,
@@ -106,6 +110,10 @@ def _resolution(snapshot: Snapshot, gateway: Manifest, listener: Manifest) -> Co
         references = listener.get("tls", {}).get("certificateRefs") or [{"name": "(no certificateRefs)"}]
         for reference in references:
             namespace, name = reference.get("namespace", namespace_of(gateway)), reference["name"]
+            kind = (reference.get("group", ""), reference.get("kind", "Secret"))
+            if kind != ("", "Secret"):
+                message = f"{'/'.join(filter(None, kind))} {name} is not a Secret"
+                return unresolved(ListenerReason.INVALID_CERTIFICATE_REF, message)
             if not snapshot.permits(gateway, "Secret", name, namespace):
                 message = f"no ReferenceGrant in namespace {namespace} allows the reference to Secret {name}"
                 return unresolved(ListenerReason.REF_NOT_PERMITTED, message)
@@ -113,7 +121,20 @@ def _resolution(snapshot: Snapshot, gateway: Manifest, listener: Manifest) -> Co
             if secret is None or not {"tls.crt", "tls.key"} <= secret.get("data", {}).keys():
                 message = f"Secret {namespace}/{name} does not exist or has no tls.crt and tls.key"
                 return unresolved(ListenerReason.INVALID_CERTIFICATE_REF, message)
+            if problem := _certificate_problem(secret["data"]):
+                message = f"Secret {namespace}/{name}: {problem}"
+                return unresolved(ListenerReason.INVALID_CERTIFICATE_REF, message)
     return Condition(ListenerCondition.RESOLVED_REFS, True, ListenerReason.RESOLVED_REFS, "Resolved all references")
+
+
+def _certificate_problem(data: dict[str, str]) -> str:
+    """What is wrong with the certificate and the key of a Secret; "" for a pair. Envoy refuses a listener without."""
+    try:
+        certificate = x509.load_pem_x509_certificate(base64.b64decode(data["tls.crt"]))
+        key = serialization.load_pem_private_key(base64.b64decode(data["tls.key"]), None)
+    except (ValueError, TypeError):
+        return "tls.crt and tls.key are not a certificate and a key in PEM"
+    return "" if key.public_key() == certificate.public_key() else "tls.key is not the key of tls.crt"
 
 
 def gateway_conditions(

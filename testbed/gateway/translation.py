@@ -123,7 +123,8 @@ def _tls(snapshot: Snapshot, namespace: str, listener: Manifest) -> Resource:
         certificates.append(
             {"certificate_chain": {"inline_string": certificate}, "private_key": {"inline_string": key}}
         )
-    context = {"@type": TLS_CONTEXT, "common_tls_context": {"tls_certificates": certificates}}
+    common = {"tls_certificates": certificates, "alpn_protocols": ["h2", "http/1.1"]}
+    context = {"@type": TLS_CONTEXT, "common_tls_context": common}
     match = {"filter_chain_match": {"server_names": [listener["hostname"]]}} if listener.get("hostname") else {}
     return {"transport_socket": {"name": "tls", "typed_config": context}, **match}
 

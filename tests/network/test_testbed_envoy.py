@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import collections
+import http.client
+import json
+import socket
+import ssl
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from testbed.certificates import Authority
 from testbed.gateway.snapshot import Manifest
 from tests.gateway_objects import (
     ENDING,
@@ -17,8 +22,10 @@ from tests.gateway_objects import (
     a_listener,
     a_route,
     a_rule,
+    a_secret,
     a_service,
     a_slice,
+    with_tls,
 )
 from tests.network.local_gateway import Backend, LocalGateway
 
@@ -132,6 +139,40 @@ def test_a_hostname_of_the_route_excludes_all_others(gateway: LocalGateway, serv
     gateway.serve(route, *services)
     assert gateway.ask("/", "models.contoso.internal")[0] == 200
     assert gateway.ask("/", "other.contoso.internal")[0] == 404
+
+
+def asked_by_tls(gateway: LocalGateway, authority: Authority, name: str) -> str:
+    """The backend that answers a client which asks for this server name and trusts the authority alone."""
+    context = ssl.create_default_context(cadata=authority.certificate.decode())
+    context.set_alpn_protocols(["http/1.1"])
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=30)
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=30) as plain:
+        connection.sock = context.wrap_socket(plain, server_hostname=name)
+        connection.request("GET", "/", headers={"Host": name})
+        backend: str = json.loads(connection.getresponse().read())["backend"]
+        connection.close()
+    return backend
+
+
+def test_a_listener_with_tls_serves_the_certificate_of_the_name_that_a_client_asks_for(
+    gateway: LocalGateway, services: list[Manifest]
+) -> None:
+    """Each name has a certificate of an authority of its own; another name gets no connection."""
+    authorities = {name: Authority(f"authority of {name}") for name in ("models.contoso.internal", "models.lab.internal")}
+    secrets = [a_secret(name, "gateways", authority.server(name, [name])) for name, authority in authorities.items()]
+    listeners = [with_tls(name.split(".")[1], name, gateway.port, hostname=name) for name in authorities]
+    routes = [
+        a_route(backend, NAMESPACE, a_rule((backend, 1)), hostnames=[name])
+        for name, backend in zip(authorities, ("stable", "canary"), strict=True)
+    ]
+    gateway.serve(a_gateway("edge", "gateways", *listeners), *secrets, *routes, *services)
+    answers = [asked_by_tls(gateway, authority, name) for name, authority in authorities.items()]
+    assert answers == ["stable", "canary"]
+    first, second = authorities
+    with pytest.raises(ssl.SSLCertVerificationError):
+        asked_by_tls(gateway, authorities[first], second)
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        asked_by_tls(gateway, authorities[first], "other.contoso.internal")
 
 
 @pytest.mark.parametrize(

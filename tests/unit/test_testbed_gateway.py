@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
 import pytest
 
+from testbed.certificates import Authority
 from testbed.errors import CannotRunError
 from testbed.gateway import conditions
 from testbed.gateway.attachment import attachments
@@ -23,6 +25,7 @@ from tests.gateway_objects import (
     a_listener,
     a_route,
     a_rule,
+    a_secret,
     a_service,
     a_slice,
     a_snapshot,
@@ -175,6 +178,33 @@ def test_a_gateway_that_is_absent_or_of_another_controller_gives_a_route_no_stat
 
 
 TLS = {"certificateRefs": [{"name": "no-such-secret"}]}
+PAIR, OTHER_PAIR = (Authority("test").server("models", ["models.internal"]) for _ in range(2))
+PAIRS: dict[str, tuple[Manifest, Manifest, str]] = {
+    "a certificate and its key": (
+        {"name": "tls"}, a_secret("tls", "gateways", PAIR), "ResolvedRefs",
+    ),
+    "the key of another certificate": (
+        {"name": "tls"}, a_secret("tls", "gateways", replace(PAIR, key=OTHER_PAIR.key)), "InvalidCertificateRef",
+    ),
+    "no certificate": (
+        {"name": "tls"}, a_secret("tls", "gateways", replace(PAIR, certificate=b"x")), "InvalidCertificateRef",
+    ),
+    "another kind": (
+        {"name": "tls", "kind": "ConfigMap"}, a_secret("tls", "gateways", PAIR), "InvalidCertificateRef",
+    ),
+    "another namespace without a grant": (
+        {"name": "tls", "namespace": "elsewhere"}, a_secret("tls", "elsewhere", PAIR), "RefNotPermitted",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PAIRS)
+def test_a_listener_resolves_only_a_certificate_that_its_data_plane_can_serve(case: str) -> None:
+    reference, secret, reason = PAIRS[case]
+    gateway = a_gateway("edge", "gateways", a_listener("s", protocol="HTTPS", tls={"certificateRefs": [reference]}))
+    (state,) = listener_states(a_snapshot(gateway, secret), gateway)
+    (resolved,) = (condition for condition in state.conditions if condition.type == "ResolvedRefs")
+    assert (resolved.reason, state.is_served) == (reason, reason == "ResolvedRefs")
 
 
 @pytest.mark.parametrize(

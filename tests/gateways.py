@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hermetic.api.configuration import Configuration
@@ -23,6 +23,7 @@ LISTENER: Manifest = {
     "port": 80,
     "allowedRoutes": {"namespaces": {"from": "All"}},
 }
+HTTPS_LISTENER: Manifest = {**LISTENER, "name": "https", "protocol": "HTTPS", "port": 443}
 ADDRESS = "10.224.0.9"
 Reported = tuple[str, str, str]  # (status, reason, message) of a condition
 
@@ -38,9 +39,10 @@ def a_gateway(
     addresses: Sequence[str] = (ADDRESS,),
     requested: Sequence[str] = (),
     conditions: Sequence[Manifest] = (),
+    reported: Mapping[str, Sequence[Manifest]] | None = None,
     version: int = 1,
 ) -> Manifest:
-    """The Gateway, by default with one listener for routes of every namespace."""
+    """The Gateway, by default with one listener for routes of every namespace; `reported`: conditions by listener."""
     return {
         "apiVersion": "gateway.networking.k8s.io/v1",
         "kind": "Gateway",
@@ -53,6 +55,7 @@ def a_gateway(
         "status": {
             "addresses": [{"type": "IPAddress", "value": address} for address in addresses],
             "conditions": list(conditions),
+            "listeners": [{"name": name, "conditions": list(of_it)} for name, of_it in (reported or {}).items()],
         },
     }
 

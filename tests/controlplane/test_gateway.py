@@ -29,7 +29,12 @@ NAMESPACE = "inference"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 ROUTES = f"/apis/{GROUP}/v1/namespaces/{NAMESPACE}/httproutes"
 GATEWAYS = f"/apis/{GROUP}/v1/namespaces/{GATEWAY['namespace']}/gateways"
-POLICY: dict[str, Any] = {**CONFIGURATION, "gateways": [ALLOWED], "watchNamespaces": [NAMESPACE]}
+SECOND = "second"
+POLICY: dict[str, Any] = {
+    **CONFIGURATION,
+    "gateways": [ALLOWED, {**ALLOWED, "name": SECOND}],
+    "watchNamespaces": [NAMESPACE],
+}
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +176,7 @@ def _spoiled(route: Manifest, case: str) -> None:
         case "another gateway":
             spec["parentRefs"][0]["name"] = "public"
         case "two gateways":
-            spec["parentRefs"].append({**spec["parentRefs"][0], "sectionName": "other"})
+            spec["parentRefs"].append({**spec["parentRefs"][0], "name": SECOND})
         case "another Service":
             spec["rules"][0]["backendRefs"][0]["name"] = "other"
         case "a Service of another namespace":

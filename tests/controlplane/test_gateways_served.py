@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from testbed.api import Api
+from testbed.certificates import Authority
 from testbed.cloud_provider import PLANT_PUBLIC, WITHHOLD
 from testbed.gateway.definitions import GROUP
 from testbed.gateway.on_node import ALLOWED
@@ -21,7 +22,7 @@ from testbed.kubectl import Kubectl
 from testbed.processes import Component
 from tests.controlplane.deployments import Deployments, module_namespace
 from tests.controlplane.gateway_fixtures import GATEWAY_NAMESPACE, GatewayObjects
-from tests.gateway_objects import INTERNAL, a_gateway, a_listener
+from tests.gateway_objects import INTERNAL, a_gateway, a_listener, a_secret, with_tls
 from tests.scenarios import Manifest, a_baked_model, reporting
 
 EDGE = {"name": "edge", "namespace": GATEWAY_NAMESPACE}
@@ -111,7 +112,8 @@ def annotated(**annotations: str) -> Manifest:
     return {"annotations": {**INTERNAL, **annotations}}
 
 
-HTTPS = a_listener("https", protocol="HTTPS", tls={"certificateRefs": [{"name": "absent"}]})
+HTTPS = with_tls("https", "absent", 80)
+ELSEWHERE = {"certificateRefs": [{"name": "tls", "namespace": "elsewhere"}]}
 WRONG: dict[str, tuple[Manifest | None, Manifest, str, str]] = {
     "absent": (None, {}, "GatewayNotFound", "Gateway 'gateways/edge' does not exist"),
     "takes routes of its own namespace": (
@@ -133,7 +135,24 @@ WRONG: dict[str, tuple[Manifest | None, Manifest, str, str]] = {
     ),
     "has listeners that conflict": (
         a_gateway("edge", GATEWAY_NAMESPACE, a_listener(), HTTPS), {},
-        "GatewayNotProgrammed", "is not in effect: ListenersNotValid: listeners are not valid: http, https",
+        "ListenerNotProgrammed",
+        "listener 'https' of Gateway 'gateways/edge' is not in effect: Conflicted True: ProtocolConflict: listeners of",
+    ),
+    "has no certificate": (
+        a_gateway("edge", GATEWAY_NAMESPACE, with_tls("https", "absent")), {},
+        "ListenerNotProgrammed", "ResolvedRefs False: InvalidCertificateRef: Secret gateways/absent does not exist",
+    ),
+    "has no certificate for TLS beside plain HTTP": (
+        a_gateway("edge", GATEWAY_NAMESPACE, a_listener(), with_tls("https", "absent")), {},
+        "ListenerNotProgrammed", "ResolvedRefs False: InvalidCertificateRef: Secret gateways/absent does not exist",
+    ),
+    "may not read its certificate": (
+        a_gateway("edge", GATEWAY_NAMESPACE, a_listener("https", port=443, protocol="HTTPS", tls=ELSEWHERE)), {},
+        "ListenerNotProgrammed", "ResolvedRefs False: RefNotPermitted: no ReferenceGrant in namespace elsewhere",
+    ),
+    "passes TLS through": (
+        a_gateway("edge", GATEWAY_NAMESPACE, a_listener("tls", port=443, protocol="TLS", tls={"mode": "Passthrough"})),
+        {}, "NoListenerForNamespace", "listener 'tls' has the protocol TLS and takes no HTTPRoute; TLS must end at a",
     ),
     "has no address": (
         a_gateway(infrastructure=annotated(**{WITHHOLD: "true"})), {},
@@ -162,6 +181,38 @@ def test_a_wrong_gateway_is_named_in_a_sentence(
     models.wait(f"RouteServed with {sentence}", lambda: sentence in models.condition("phi", "RouteServed")["message"])
     condition = models.condition("phi", "RouteServed")
     assert (condition["reason"], condition["status"] in ("False", "Unknown")) == (reason, True)
+
+
+def test_a_route_attaches_to_the_listeners_with_tls_alone(
+    models: Deployments, gateway_objects: GatewayObjects, api: Api
+) -> None:
+    """Of two with TLS to both; plain HTTP beside them is not opened, and is once it is all that is left."""
+    secret = a_secret("tls", GATEWAY_NAMESPACE, Authority("test").server("models", ["models.internal"]))
+    secrets = f"/api/v1/namespaces/{GATEWAY_NAMESPACE}/secrets"
+    api.create(secrets, {name: secret[name] for name in ("type", "data")} | {"metadata": {"name": "tls"}})
+    listeners = [a_listener(), with_tls("https", "tls"), with_tls("lab", "tls", 8443)]
+    gateway = gateway_objects.create(a_gateway("edge", GATEWAY_NAMESPACE, *listeners))
+    models.apply(behind(hostname="models.internal"))
+    models.until("phi", "RouteAccepted", "RouteServed")
+    url = models.get("phi")["status"]["endpoint"]["url"]
+    assert url == f"https://models.internal/{models.namespace}/phi/v1"
+    assert sections(models) == ["https", "lab"]
+    served = gateway_objects.live(gateway)["status"]["listeners"]
+    assert {listener["name"]: listener["attachedRoutes"] for listener in served} == {"http": 0, "https": 1, "lab": 1}
+
+    path = f"/apis/{GROUP}/v1/namespaces/{GATEWAY_NAMESPACE}/gateways/edge"
+    api.merge(path, {"spec": {"listeners": [a_listener(port=8080)]}})
+    models.wait("a route to all listeners", lambda: sections(models) == [])
+    models.until("phi", "RouteAccepted", "RouteServed")
+    url = f"http://models.internal:8080/{models.namespace}/phi/v1"
+    models.wait("the URL of the other port", lambda: models.get("phi")["status"]["endpoint"]["url"] == url)
+    api.delete(f"{secrets}/tls")
+
+
+def sections(models: Deployments) -> list[str]:
+    """The listeners that the route names."""
+    parents = models.api.get(f"{routes_of(models)}/phi")["spec"]["parentRefs"]
+    return [parent["sectionName"] for parent in parents if "sectionName" in parent]
 
 
 def test_a_gateway_that_is_not_on_the_list_keeps_the_model_from_starting(

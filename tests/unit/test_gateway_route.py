@@ -12,7 +12,7 @@ from hermetic.plan.planning import exposed, plan
 from hermetic.plan.snapshot import ClusterSnapshot, Exposure, GatewayFacts
 from hermetic.plan.status import status
 from hermetic.plan.writes import Plan
-from tests.gateways import ALLOWED, GATEWAY, LISTENER, a_gateway, a_report, allowing
+from tests.gateways import ALLOWED, GATEWAY, HTTPS_LISTENER, LISTENER, a_gateway, a_report, allowing
 from tests.planning import edited, written
 from tests.scenarios import Manifest, a_baked_model, a_share_model, changed
 from tests.snapshots import NOW, a_snapshot, carried_out, conditions, owner_of, reporting_of, serving, spec_of
@@ -102,6 +102,11 @@ def test_without_a_gateway_nobody_is_let_in_and_no_route_is_made() -> None:
 # ---------------------------------------------------------------------- wrong gateways
 
 PROGRAMMED_FALSE = {"type": "Programmed", "status": "False", "reason": "NoResources", "message": "no quota left"}
+LISTENERS_NOT_VALID = {"type": "Accepted", "status": "True", "reason": "ListenersNotValid", "message": "https"}
+UNRESOLVED = {"type": "ResolvedRefs", "status": "False", "reason": "InvalidCertificateRef", "message": "no such Secret"}
+UNKNOWN_KINDS = {**UNRESOLVED, "reason": "InvalidRouteKinds"}
+PROGRAMMED = {"type": "Programmed", "status": "True", "reason": "Programmed"}
+NOT_PROGRAMMED = {"type": "Programmed", "status": "False", "reason": "Pending", "message": "later"}
 WRONG: dict[str, tuple[Manifest | None, dict[str, Any], str, str, str]] = {
     "absent": (None, {}, "Unknown", "GatewayNotFound", "Gateway 'gateways/models' does not exist"),
     "without an address": (
@@ -120,12 +125,42 @@ WRONG: dict[str, tuple[Manifest | None, dict[str, Any], str, str, str]] = {
         a_gateway({**LISTENER, "allowedRoutes": {"namespaces": {"from": "Same"}}}),
         {}, "False", "NoListenerForNamespace", "takes HTTP routes of namespace 'inference' (allowedRoutes)",
     ),
-    "for TLS routes": (
-        a_gateway({**LISTENER, "protocol": "TLS"}), {}, "False", "NoListenerForNamespace", "no listener of Gateway",
+    "that passes TLS through": (
+        a_gateway({**LISTENER, "name": "tls", "protocol": "TLS"}), {}, "False", "NoListenerForNamespace",
+        "(allowedRoutes): listener 'tls' has the protocol TLS and takes no HTTPRoute; TLS must end at a listener of",
     ),
     "for gRPC routes": (
         a_gateway({**LISTENER, "allowedRoutes": {"namespaces": {"from": "All"}, "kinds": [{"kind": "GRPCRoute"}]}}),
-        {}, "False", "NoListenerForNamespace", "no listener of Gateway",
+        {}, "False", "NoListenerForNamespace", "listener 'http' takes GRPCRoute only",
+    ),
+    "for routes of its own and of no namespace": (
+        a_gateway(
+            {**LISTENER, "allowedRoutes": {}},
+            {**LISTENER, "name": "b", "allowedRoutes": {"namespaces": {"from": "None"}}},
+        ),
+        {}, "False", "NoListenerForNamespace",
+        "listener 'http' takes routes of namespace 'gateways' only; listener 'b' takes routes of no namespace",
+    ),
+    "without its certificate": (
+        a_gateway(HTTPS_LISTENER, reported={"https": [UNRESOLVED, NOT_PROGRAMMED]}),
+        {}, "False", "ListenerNotProgrammed",
+        "listener 'https' of Gateway 'gateways/models' is not in effect: ResolvedRefs False: InvalidCertificateRef: no",
+    ),
+    "without its certificate, beside plain HTTP": (
+        a_gateway(LISTENER, HTTPS_LISTENER, reported={"https": [UNRESOLVED]}, conditions=[LISTENERS_NOT_VALID]),
+        {}, "False", "ListenerNotProgrammed", "listener 'https' of Gateway 'gateways/models' is not in effect: Res",
+    ),
+    "whose listeners conflict": (
+        a_gateway(reported={"http": [{"type": "Conflicted", "status": "True", "reason": "ProtocolConflict"}]}),
+        {}, "False", "ListenerNotProgrammed", "Conflicted True: ProtocolConflict",
+    ),
+    "that is not in effect, so that its listener waits": (
+        a_gateway(reported={"http": [NOT_PROGRAMMED]}, conditions=[PROGRAMMED_FALSE]),
+        {}, "False", "GatewayNotProgrammed", "NoResources: no quota left",
+    ),
+    "whose listener waits": (
+        a_gateway(reported={"http": [NOT_PROGRAMMED]}), {}, "False", "ListenerNotProgrammed",
+        "Programmed False: Pending: later",
     ),
     "for another host": (
         a_gateway({**LISTENER, "hostname": "chat.contoso.internal"}),
@@ -146,6 +181,10 @@ WRONG: dict[str, tuple[Manifest | None, dict[str, Any], str, str, str]] = {
     "with a name that is none": (
         a_gateway({**LISTENER, "hostname": "a.internal\n\x1b[31mb"}),
         {}, "False", "NoListenerForNamespace", "no listener of Gateway",
+    ),
+    "with TLS for a pattern of host names, beside plain HTTP": (
+        a_gateway(LISTENER, {**HTTPS_LISTENER, "hostname": "*.contoso.internal"}),
+        {}, "False", "NoListenerForHostname", "is for every host name, but for *.contoso.internal",
     ),
     "that is not in effect": (
         a_gateway(conditions=[PROGRAMMED_FALSE]), {}, "False", "GatewayNotProgrammed", "NoResources: no quota left",
@@ -448,10 +487,15 @@ def test_name_of_another_model_leads_there_and_the_path_leads_here() -> None:
 # ---------------------------------------------------------------------- the URL
 
 URLS = {
-    "TLS before plain HTTP": (
-        [LISTENER, {**LISTENER, "protocol": "HTTPS", "port": 443}], {}, "https://10.224.0.9/inference/phi/v1",
-    ),
+    "TLS before plain HTTP": ([LISTENER, HTTPS_LISTENER], {}, "https://10.224.0.9/inference/phi/v1"),
     "another port": ([{**LISTENER, "port": 8080}], {}, "http://10.224.0.9:8080/inference/phi/v1"),
+    "another port of TLS": ([{**HTTPS_LISTENER, "port": 8443}], {}, "https://10.224.0.9:8443/inference/phi/v1"),
+    "TLS at the port of plain HTTP": ([{**HTTPS_LISTENER, "port": 80}], {}, "https://10.224.0.9:80/inference/phi/v1"),
+    "plain HTTP at the port of TLS": ([{**LISTENER, "port": 443}], {}, "http://10.224.0.9:443/inference/phi/v1"),
+    "plain HTTP where TLS is for another host": (
+        [{**HTTPS_LISTENER, "hostname": "a.internal"}, LISTENER],
+        {"hostname": "b.internal"}, "http://b.internal/inference/phi/v1",
+    ),
     "the listener's own host": (
         [{**LISTENER, "hostname": "chat.internal"}], {}, "http://chat.internal/inference/phi/v1",
     ),
@@ -466,6 +510,59 @@ def test_url_is_that_of_the_listener(case: str) -> None:
     listeners, fields, url = URLS[case]
     model = a_model(**fields)
     assert told(served(observed(a_gateway(*listeners), model)), model)["endpoint"]["url"] == url
+
+
+@pytest.mark.parametrize(
+    ("reported", "url"),
+    [
+        ({"https": [UNRESOLVED]}, "https://10.224.0.9/inference/phi/v1"),
+        ({"https": [UNRESOLVED], "other": []}, "https://10.224.0.9:8443/inference/phi/v1"),
+        ({"https": [UNRESOLVED, PROGRAMMED], "other": []}, "https://10.224.0.9/inference/phi/v1"),
+        ({"https": [UNKNOWN_KINDS], "other": []}, "https://10.224.0.9/inference/phi/v1"),
+    ],
+    ids=["of plain HTTP", "of a listener in effect", "that serves all the same", "with an unknown kind of routes"],
+)
+def test_url_never_falls_back_from_https_to_http(reported: dict[str, list[Manifest]], url: str) -> None:
+    others = [{**HTTPS_LISTENER, "name": "other", "port": 8443}] if "other" in reported else []
+    gateway = a_gateway(LISTENER, HTTPS_LISTENER, *others, reported=reported)
+    assert told(served(observed(gateway)))["endpoint"]["url"] == url
+
+
+SECTIONS = {
+    "no TLS": ([LISTENER], {}, []),
+    "TLS beside plain HTTP": ([LISTENER, HTTPS_LISTENER], {}, ["https"]),
+    "two with TLS": ([HTTPS_LISTENER, LISTENER, {**HTTPS_LISTENER, "name": "b", "port": 8443}], {}, ["https", "b"]),
+    "TLS of another host": ([LISTENER, {**HTTPS_LISTENER, "hostname": "a.internal"}], {"hostname": "b.internal"}, []),
+    "TLS of a pattern": (
+        [LISTENER, {**HTTPS_LISTENER, "hostname": "*.internal"}], {"hostname": "b.internal"}, ["https"],
+    ),
+    "TLS of a pattern, for every host": ([LISTENER, {**HTTPS_LISTENER, "hostname": "*.internal"}], {}, ["https"]),
+    "TLS for other namespaces": ([LISTENER, {**HTTPS_LISTENER, "allowedRoutes": {}}], {}, []),
+    "TLS that is not in effect": ([LISTENER, {**HTTPS_LISTENER, "name": "broken"}], {}, ["broken"]),
+    "more than a route names": (
+        [{**HTTPS_LISTENER, "name": f"l{number}", "port": 8000 + number} for number in range(40)],
+        {}, [f"l{number}" for number in range(32)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SECTIONS)
+def test_route_attaches_to_the_listeners_with_tls_where_there_are_any(case: str) -> None:
+    listeners, fields, expected = SECTIONS[case]
+    gateway = a_gateway(*listeners, reported={"broken": [UNRESOLVED]})
+    assert sections(observed(gateway, a_model(**fields))) == expected
+
+
+def sections(snapshot: ClusterSnapshot) -> list[str]:
+    """The listeners that the live route names."""
+    parents = snapshot.children[ROUTE]["spec"]["parentRefs"]
+    assert {(parent["namespace"], parent["name"]) for parent in parents} == {("gateways", "models")}
+    return [parent["sectionName"] for parent in parents if "sectionName" in parent]
+
+
+def test_plain_http_is_not_opened_while_the_gateway_is_being_replaced() -> None:
+    snapshot = served(observed(a_gateway(LISTENER, HTTPS_LISTENER)))
+    assert written(plan(spec_of(a_model()), replace(snapshot, gateway=GatewayFacts(None)), NOW)) == []
 
 
 def test_pattern_of_host_names_is_not_for_the_name_that_it_ends_with() -> None:

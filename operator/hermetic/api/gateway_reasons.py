@@ -89,6 +89,11 @@ class GatewayReason(ExplainedWord):
         "Set `endpoint.gateway.hostname` to a name that the message lists.",
         True,
     )
+    LISTENER_NOT_PROGRAMMED = (
+        "ListenerNotProgrammed",
+        "The listener of the Gateway that is for the model is not in effect, for example without its certificate.",
+        "Ask the platform team to mend the listener. The message has the controller's own words.",
+    )
 
     # the route
     ROUTE_PENDING = (

@@ -106,7 +106,7 @@ def _contents(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def listed_gateway(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Identity, listeners, addresses and conditions of a Gateway."""
+    """Identity, listeners, addresses and conditions of a Gateway, and those of its listeners."""
     metadata, spec, status = manifest["metadata"], manifest.get("spec") or {}, manifest.get("status") or {}
     fields = ("name", "namespace", "uid", "resourceVersion")
     listeners = [
@@ -120,6 +120,10 @@ def listed_gateway(manifest: Mapping[str, Any]) -> dict[str, Any]:
         "status": {
             "addresses": status.get("addresses") or [],
             "conditions": lean_conditions(status.get("conditions") or ()),
+            "listeners": [
+                {"name": listener.get("name"), "conditions": lean_conditions(listener.get("conditions") or ())}
+                for listener in (status.get("listeners") or ())[:MOST_LISTENERS]
+            ],
         },
     }
 

@@ -21,6 +21,8 @@ ROUTE_GROUP_LABEL = "hermetic.dev/route-group"
 GROUP_PREFIX = "group."
 MOST_MEMBERS = 16
 """Backends of a rule of an HTTPRoute (`backendRefs`, MaxItems)."""
+MOST_SECTIONS = 32
+"""Listeners that an HTTPRoute names (`parentRefs`, MaxItems)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,8 @@ class RouteSettings:
     `data_planes`: the pods through which the gateway's requests come. `is_withheld`: no route may lead to the model.
     `has_model_name`: no other model of the gateway has this model's name; otherwise only the path leads here.
     `is_written_here`: the route is written for this model; that of a group is written for one member. `backends`: of a
-    group, those of all members; empty: the model's own.
+    group, those of all members; empty: the model's own. `sections`: the listeners that the route attaches to; empty:
+    all that take it.
     """
 
     data_planes: tuple[DataPlane, ...] = ()
@@ -47,6 +50,7 @@ class RouteSettings:
     has_model_name: bool = True
     is_written_here: bool = True
     backends: tuple[Backend, ...] = ()
+    sections: tuple[str, ...] = ()
 
 
 PLAIN_ROUTE = RouteSettings()
@@ -64,7 +68,6 @@ def http_route(
 
     Two rules: the filter that cuts off the path may stand only in a rule that matches nothing but that path.
     """
-    namespace, name = route.gateway(owner.namespace)
     weight = 1 if route.weight is None else route.weight
     backends = settings.backends or (Backend(owner, endpoint.client_port, weight),)
     rules = [_by_path(route.path_of(owner.namespace, owner.name)), *([_by_name(model_name)] * settings.has_model_name)]
@@ -74,12 +77,18 @@ def http_route(
         "kind": HTTP_ROUTE.kind,
         "metadata": metadata(owner, engine) if route.group is None else _of_group(route.group, backends),
         "spec": {
-            "parentRefs": [{"group": GATEWAY.group, "kind": GATEWAY.kind, "namespace": namespace, "name": name}],
+            "parentRefs": _parents(*route.gateway(owner.namespace), settings.sections),
             **({"hostnames": [route.hostname]} if route.hostname is not None else {}),
             # Without a limit: an answer may stream for longer than the timeout of any gateway.
             "rules": [{**rule, "backendRefs": references, "timeouts": {"request": "0s"}} for rule in rules],
         },
     }
+
+
+def _parents(namespace: str, name: str, sections: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The Gateway, or each of its listeners that is named."""
+    gateway = {"group": GATEWAY.group, "kind": GATEWAY.kind, "namespace": namespace, "name": name}
+    return [{**gateway, "sectionName": section} for section in sections[:MOST_SECTIONS]] or [gateway]
 
 
 def _of_group(group: str, backends: tuple[Backend, ...]) -> dict[str, Any]:
@@ -119,6 +128,12 @@ def members_of(route: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     references = route["metadata"].get("ownerReferences") or ()
     ours = (reference for reference in references if reference.get("kind") == MODEL_DEPLOYMENT.kind)
     return tuple((str(reference.get("name")), str(reference.get("uid"))) for reference in ours)
+
+
+def sections_of(route: Mapping[str, Any]) -> tuple[str, ...]:
+    """The listeners that a live route names."""
+    parents = (route.get("spec") or {}).get("parentRefs") or ()
+    return tuple(str(parent["sectionName"]) for parent in parents if parent.get("sectionName"))
 
 
 def model_names_of(route: Mapping[str, Any]) -> frozenset[str]:

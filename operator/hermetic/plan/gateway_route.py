@@ -27,8 +27,9 @@ from hermetic.objects.http_route import (
     hostnames_of,
     paths_of,
     route_name,
+    sections_of,
 )
-from hermetic.plan.gateway_listeners import attachment, listeners_for
+from hermetic.plan.gateway_listeners import attachment, listeners_for, preferred_listeners, refusals, sections
 from hermetic.plan.route_group import backends, is_written_here, share
 from hermetic.plan.snapshot import ClusterSnapshot
 
@@ -54,7 +55,19 @@ def route_settings(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Rout
         has_model_name=not snapshot.gateway.model_name_holder,
         is_written_here=is_written_here(snapshot),
         backends=backends(snapshot),
+        sections=_sections(route, snapshot),
     )
+
+
+def _sections(route: GatewayRoute, snapshot: ClusterSnapshot) -> tuple[str, ...]:
+    """The listeners that the route names: those with TLS; none of them, and so all, where the Gateway has no TLS.
+
+    While a Gateway is being replaced, a route that is there keeps its own: it must not open plain HTTP for a moment.
+    """
+    gateway = snapshot.gateway.manifest
+    if gateway is None:
+        return sections_of(live_route(route, snapshot) or {})
+    return sections(listeners_for(gateway, snapshot.owner.namespace), route.hostname)
 
 
 def live_route(route: GatewayRoute, snapshot: ClusterSnapshot) -> Manifest | None:
@@ -132,7 +145,7 @@ def gateway_endpoint(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> di
     addresses = _addresses(snapshot)
     if route is None or gateway is None or not addresses or not_private(snapshot):
         return None
-    attached = attachment(listeners_for(gateway, owner.namespace), route.hostname)
+    attached = attachment(gateway, listeners_for(gateway, owner.namespace), route.hostname)
     if attached is None:
         return None
     path = route.path_of(owner.namespace, owner.name).removesuffix("/")
@@ -144,27 +157,40 @@ Objection = tuple[str, ConditionReason, str]
 
 def _objections(route: GatewayRoute, snapshot: ClusterSnapshot) -> Iterator[Objection]:
     """Why the Gateway does not serve the route, the first cause first: its listeners, itself, the route."""
-    gateway, owner = snapshot.gateway.manifest or {}, snapshot.owner
-    subject, listeners = _subject(route, snapshot), listeners_for(gateway, owner.namespace)
-    if not listeners:
-        yield (
-            "False",
-            GatewayReason.NO_LISTENER_FOR_NAMESPACE,
-            f"no listener of {subject} takes HTTP routes of namespace '{owner.namespace}' (allowedRoutes)",
-        )
-    elif attachment(listeners, route.hostname) is None:
-        names = first_of(sorted({one_line(str(listener.get("hostname"))) for listener in listeners}), 3)
-        wish = f"'{route.hostname}'" if route.hostname is not None else "every host name"
-        yield (
-            "False",
-            GatewayReason.NO_LISTENER_FOR_HOSTNAME,
-            f"no listener of {subject} is for {wish}, but for {names}",
-        )
+    gateway, subject = snapshot.gateway.manifest or {}, _subject(route, snapshot)
+    listener_objections = list(_of_the_listeners(route, snapshot))
+    yield from (objection for is_cause, objection in listener_objections if is_cause)
     for name in ("Accepted", "Programmed"):
         condition = condition_of(gateway.get("status") or {}, name)
         if condition is not None and condition.get("status") == "False":
             yield "False", GatewayReason.GATEWAY_NOT_PROGRAMMED, f"{subject} is not in effect: {_quoted(condition)}"
+    yield from (objection for _, objection in listener_objections)
     yield from _of_the_route(route, snapshot)
+
+
+def _of_the_listeners(route: GatewayRoute, snapshot: ClusterSnapshot) -> Iterator[tuple[bool, Objection]]:
+    """Why no listener serves the route, and whether that is a cause: a listener may only wait for its Gateway."""
+    gateway, namespace, subject = snapshot.gateway.manifest, snapshot.owner.namespace, _subject(route, snapshot)
+    if gateway is None:
+        return
+    listeners = listeners_for(gateway, namespace)
+    attached = attachment(gateway, listeners, route.hostname)
+    if not listeners:
+        message = f"no listener of {subject} takes HTTP routes of namespace '{namespace}' (allowedRoutes)"
+        causes = first_of([one_line(refusal) for refusal in refusals(gateway, namespace)], 3, "; ")
+        message += f": {causes}" if causes else ""
+        yield True, ("False", GatewayReason.NO_LISTENER_FOR_NAMESPACE, message)
+    elif attached is None:
+        preferred = preferred_listeners(listeners, route.hostname)
+        names = first_of(sorted({one_line(str(listener.get("hostname"))) for listener in preferred}), 3)
+        wish = f"'{route.hostname}'" if route.hostname is not None else "every host name"
+        message = f"no listener of {subject} is for {wish}, but for {names}"
+        yield True, ("False", GatewayReason.NO_LISTENER_FOR_HOSTNAME, message)
+    elif attached.problem is not None:
+        kind, status = attached.problem.get("type"), attached.problem.get("status")
+        message = f"listener '{attached.name}' of {subject} is not in effect: {kind} {status}: "
+        message += _quoted(attached.problem)
+        yield kind != "Programmed", ("False", GatewayReason.LISTENER_NOT_PROGRAMMED, message)
 
 
 def _of_the_route(route: GatewayRoute, snapshot: ClusterSnapshot) -> Iterator[Objection]:

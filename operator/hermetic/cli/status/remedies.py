@@ -64,6 +64,7 @@ _COMMANDS: dict[Reason | GatewayReason, tuple[str, ...]] = {
             GatewayReason.GATEWAY_NOT_PROGRAMMED,
             GatewayReason.NO_LISTENER_FOR_NAMESPACE,
             GatewayReason.NO_LISTENER_FOR_HOSTNAME,
+            GatewayReason.LISTENER_NOT_PROGRAMMED,
         ),
         _DESCRIBE_GATEWAYS,
     ),

@@ -6,6 +6,7 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,14 +34,17 @@ def prometheus_programs() -> PrometheusPrograms:
 
 
 class Prometheus:
-    """One Prometheus that scrapes one target every second, with the rules of one file."""
+    """One Prometheus that scrapes one target every second, with the rules of one file and labels of the target."""
 
-    def __init__(self, folder: Path, target: str, rules: Path) -> None:
+    def __init__(
+        self, folder: Path, target: str, rules: Path | None = None, labels: Mapping[str, str] | None = None
+    ) -> None:
         self._server = f"http://127.0.0.1:{(port := free_port())}"
-        scrape = {"job_name": "hermetic", "static_configs": [{"targets": [target]}]}
+        targets = {"targets": [target], "labels": dict(labels or {})}
+        scrape = {"job_name": "hermetic", "static_configs": [targets]}
         configuration = {
             "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-            "rule_files": [str(rules)],
+            "rule_files": [] if rules is None else [str(rules)],
             "scrape_configs": [scrape],
         }
         file = folder / "prometheus.yaml"
@@ -67,11 +71,19 @@ class Prometheus:
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """The samples of an instant query; raises with Prometheus' own words where it refuses the expression."""
-        answer = json.loads(self._get(f"/api/v1/query?{urllib.parse.urlencode({'query': expression})}") or "{}")
-        if answer.get("status") != "success":
-            raise ValueError(f"{expression}: {answer.get('error', 'no answer')}")
-        samples: list[dict[str, Any]] = answer["data"]["result"]
+        samples: list[dict[str, Any]] = self._data("query", query=expression)["result"]
         return samples
+
+    def series(self, selector: str) -> list[dict[str, str]]:
+        """The labels of every series that the selector matches; raises like `query`."""
+        series: list[dict[str, str]] = self._data("series", **{"match[]": selector})
+        return series
+
+    def _data(self, path: str, **parameters: str) -> Any:
+        answer = json.loads(self._get(f"/api/v1/{path}?{urllib.parse.urlencode(parameters)}") or "{}")
+        if answer.get("status") != "success":
+            raise ValueError(f"{', '.join(parameters.values())}: {answer.get('error', 'no answer')}")
+        return answer["data"]
 
     def _get(self, path: str) -> bytes | None:
         try:

@@ -1,25 +1,37 @@
-"""The real HorizontalPodAutoscaler controller scales a model by its queue; the metrics adapter is a stand-in."""
+"""The real HorizontalPodAutoscaler controller scales a model by its queue; the metrics adapter is a stand-in.
+
+In one test the queue is that of an engine that a real Prometheus scrapes, by the rule of the page.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import re
+import threading
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from testbed.api import Api
 from testbed.controlplane import ControlPlane, Settings
-from testbed.custom_metrics import MetricsAdapter
+from testbed.custom_metrics import MetricsAdapter, PrometheusAdapter
+from testbed.engine import vllm_environment
+from testbed.engine.local import running, unpack
 from testbed.errors import ApiError, CannotRunError
 from testbed.fleet import Pool, add_nodes
+from testbed.images.model import stage_model
 from testbed.installation import CONFIGURATION, OperatorProcess, install, operator_kubeconfig
 from testbed.kubectl import Kubectl
-from testbed.programs import programs
+from testbed.programs import module_folder, programs
+from testbed.prometheus import Prometheus
 from tests.controlplane.deployments import Deployments
 from tests.controlplane.test_tenant_rights import a_tenant
+from tests.documented import ROOT
 from tests.scenarios import Manifest, a_baked_model, changed, reporting
 
 # The controller looks every 15 seconds by default (kube-controller-manager, --horizontal-pod-autoscaler-sync-period).
@@ -28,6 +40,7 @@ NAMESPACE = "inference"
 METRIC = "vllm:num_requests_waiting"
 BOUNDS = {"minReplicas": 1, "maxReplicas": 3, "queuedRequests": 5}
 REFUSED = re.escape("spec.replicas: must be absent with `autoscaling`")
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SCALER = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers/llama"
 
 
@@ -126,6 +139,81 @@ def _growth_waits_behind_a_closed_gate(model: Deployments, adapter: MetricsAdapt
     model.wait("the autoscaler asks for all", lambda: replicas(model)[0] == 5)
     assert replicas(model) == (5, 2)
     assert "the Deployment keeps 2" in condition["message"]
+
+
+def of_the_page(name: str) -> Any:
+    """The YAML that docs/serving.md gives under this name."""
+    page = (ROOT / "docs" / "serving.md").read_text()
+    (text,) = re.findall(rf"```yaml\n# {re.escape(name)}\n(.*?)```", page, re.DOTALL)
+    return yaml.safe_load(text)
+
+
+@contextlib.contextmanager
+def an_engine(folder: Path) -> Iterator[int]:
+    """The port of an engine that has one request at a time, with vLLM's page of metrics; an answer takes a minute."""
+    stage_model(folder / "model")
+    (folder / "model" / "stand-in.json").write_text(json.dumps({"seconds_per_token": 0.3}))
+    words = ["serve", str(folder / "model"), "--port", "0", "--served-model-name", "llama", "--max-num-seqs", "1"]
+    environment = {**vllm_environment("0.32.0"), "HOME": str(folder), "USER": "hermetic"}
+    with running(unpack(folder / "image"), "usr/local/bin/vllm", words, environment) as engine:
+        yield engine.port
+
+
+def ask(port: int) -> None:
+    """A request that is open until the engine ends."""
+    body = {"model": "llama", "messages": [{"role": "user", "content": "?"}], "max_tokens": 200, "ignore_eos": True}
+    headers = {"Content-Type": "application/json"}
+    url = f"http://127.0.0.1:{port}/v1/chat/completions"
+    with contextlib.suppress(OSError):
+        urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers), timeout=90).close()
+
+
+def test_queue_of_an_engine_that_prometheus_scrapes_adds_pods_by_the_rule_of_the_page(
+    model: Deployments, tmp_path: Path
+) -> None:
+    """Of 13 requests one is computed and 12 wait, which is more than `queuedRequests` for each of two pods."""
+    (pod,) = (pod["metadata"]["name"] for pod in model.pods("llama"))
+    with contextlib.ExitStack() as ends:
+        port = ends.enter_context(an_engine(tmp_path))
+        prometheus = Prometheus(tmp_path, f"127.0.0.1:{port}", labels={"namespace": NAMESPACE, "pod": pod})
+        ends.callback(prometheus.stop)
+        prometheus.start()
+        (rule,) = of_the_page("rules.custom of prometheus-adapter")
+        ends.enter_context(PrometheusAdapter(model.api, tmp_path, prometheus, rule))
+        model.until("llama", "QueueObserved", "AutoscalerActive")
+        assert replicas(model) == (1, 1)
+
+        clients = [threading.Thread(target=ask, args=(port,), daemon=True) for _ in range(13)]
+        for client in clients:
+            client.start()
+        model.wait("three pods", lambda: replicas(model) == (3, 3))
+        (sample,) = prometheus.query(METRIC)
+        assert (sample["metric"]["pod"], sample["value"][1]) == (pod, "12")
+
+
+def test_scaled_object_of_the_page_has_the_fields_of_keda(home: Deployments) -> None:
+    """The definition is that of KEDA; its controller is not here."""
+    bases = module_folder("github.com/kedacore/keda/v2", "keda") / "config" / "crd" / "bases"
+    home.api.create(DEFINITIONS, yaml.safe_load((bases / "keda.sh_scaledobjects.yaml").read_text()))
+    scaled_objects = f"/apis/keda.sh/v1alpha1/namespaces/{NAMESPACE}/scaledobjects"
+    home.wait("the kind", lambda: _is_served(home.api, scaled_objects))
+    sample = of_the_page("keda.yaml")
+    created = home.api.create(f"{scaled_objects}?fieldValidation=Strict&dryRun=All", sample)
+    assert created["spec"] == sample["spec"]
+    sample["spec"]["minReplicas"] = 1
+    with pytest.raises(ApiError, match="unknown field"):
+        home.api.create(f"{scaled_objects}?fieldValidation=Strict&dryRun=All", sample)
+    home.api.delete(f"{DEFINITIONS}/scaledobjects.keda.sh")
+
+
+def _is_served(api: Api, path: str) -> bool:
+    try:
+        api.get(path)
+    except ApiError as error:
+        if error.status not in (404, 429):
+            raise
+        return False
+    return True
 
 
 def test_tenant_takes_no_label_off_the_autoscaler(model: Deployments, tmp_path: Path) -> None:

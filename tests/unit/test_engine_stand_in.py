@@ -280,6 +280,17 @@ def test_a_full_queue_is_answered_with_503_and_counted(serve: Serve, client: htt
     assert first.wait()[0] == 200  # type: ignore[index]
 
 
+def test_requests_beyond_those_that_run_at_once_are_counted_as_waiting(serve: Serve, client: httpx.Client):
+    engine = serve("--max-num-seqs", "1", behaviour={"seconds_per_token": 0.02})
+    open_requests = [InFlight(engine) for _ in range(3)]
+    wait_until(lambda: load(client, engine) == 3)
+    page = client.get(at(engine, "/metrics")).text
+    labels = f'engine="0",model_name="{MODEL}"'
+    for gauge in (f"vllm:num_requests_running{{{labels}}} 1.0", f"vllm:num_requests_waiting{{{labels}}} 2.0"):
+        assert gauge in page.splitlines()
+    assert [request.wait()[0] for request in open_requests] == [200, 200, 200]  # type: ignore[index]
+
+
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_drain_lets_running_requests_finish_and_takes_no_new_ones(serve: Serve, client: httpx.Client, stream):
     engine = serve("--shutdown-timeout", "30", behaviour={"seconds_per_token": 0.02})

@@ -52,12 +52,21 @@ class Members(Protocol):
 
 
 class Engine:
-    """Shared by all request threads. `members`: None where the engine is alone."""
+    """Shared by all request threads. `members`: None where the engine is alone.
+
+    Requests beyond `max_running` count as a queue, and are answered all the same.
+    """
 
     def __init__(
-        self, metrics: Metrics, seconds_per_token: float, max_requests: int | None, members: Members | None = None
+        self,
+        metrics: Metrics,
+        seconds_per_token: float,
+        max_requests: int | None,
+        max_running: int | None = None,
+        members: Members | None = None,
     ) -> None:
         self.metrics = metrics
+        self._max_running = max_running
         self._members = members
         self._seconds_per_token = seconds_per_token
         self._max_requests = max_requests
@@ -73,6 +82,12 @@ class Engine:
     @property
     def running(self) -> int:
         return self._running
+
+    def page(self) -> str:
+        """The page of metrics."""
+        at_once, places = self._running, self._max_running
+        waiting = 0 if places is None else max(0, at_once - places)
+        return self.metrics.text(at_once - waiting, waiting)
 
     def serve(self) -> None:
         self._phase = Phase.SERVING

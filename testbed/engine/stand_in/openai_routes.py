@@ -59,8 +59,7 @@ class OpenAi:
 
     def metrics(self, exchange: Exchange) -> None:
         """The page of metrics; each engine has it at a path of its own."""
-        page = self._engine.metrics.text(self._engine.running, 0)
-        exchange.send_bytes(200, page.encode(), "text/plain; version=0.0.4; charset=utf-8")
+        exchange.send_bytes(200, self._engine.page().encode(), "text/plain; version=0.0.4; charset=utf-8")
 
     def models(self, exchange: Exchange) -> None:
         if self._engine.phase is Phase.LOADING:

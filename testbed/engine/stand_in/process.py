@@ -55,7 +55,8 @@ def run_engine(api: EngineApi) -> int:
     if group is not None and group.settings.rank > 0:
         return run_member(api.settings, api.member_routes, behaviour, group, lambda: load(settings, behaviour))
     metrics = Metrics(settings.served_names[0], api.metric_prefix)
-    engine = Engine(metrics, behaviour.seconds_per_token, settings.engine.max_queued_requests, group)
+    limits = settings.engine.max_queued_requests, settings.engine.max_running_requests
+    engine = Engine(metrics, behaviour.seconds_per_token, *limits, group)
     context = read_model(settings)
     server = _bind(api, engine, context)
     if api.live_while_loading:

@@ -24,6 +24,7 @@ class EngineSettings:
     max_model_len: int | None = None
     tensor_parallel_size: int = 1
     max_queued_requests: int | None = None
+    max_running_requests: int | None = None
     trust_remote_code: bool = False
     reads_weights: bool = True
 

@@ -50,6 +50,7 @@ def engine_settings(parsed: Parsed) -> EngineSettings:
         max_model_len=parsed.get("max-model-len"),
         tensor_parallel_size=parsed.get("tensor-parallel-size", 1),
         max_queued_requests=parsed.get("max-num-queued-reqs"),
+        max_running_requests=parsed.get("max-num-seqs"),
         trust_remote_code=bool(parsed.get("trust-remote-code")),
         reads_weights=parsed.get("load-format") != "dummy",
     )

@@ -119,6 +119,8 @@ ELSEWHERE = {
     "test_the_command_of_compile_caches_runs_and_prints_what_the_page_shows",
     ("docs/first-audit.md", r""): "tests/unit/test_cli_first_audit.py::"
     "test_the_page_leads_from_an_empty_folder_to_a_signed_pass",
+    ("docs/gateway.md", r"curl "): "tests/node/test_gateway.py::"
+    "test_the_client_of_openai_asks_by_https_at_a_listener_that_ends_tls",
     ("docs/first-model.md", r"curl "): "tests/node/test_serving.py::"
     "test_a_share_model_answers_through_its_internal_load_balancer",
     ("docs/first-model.md", r""): "tests/controlplane/test_first_model.py::"

@@ -19,15 +19,18 @@ from testbed.node.addresses import NODE_ADDRESS
 from testbed.node.handle import RunningNode
 
 NAME, NAMESPACE, CLASS = "edge", "gateways", "stand-in"
-ALLOWED: list[dict[str, Any]] = [
-    {
-        "name": NAME,
-        "namespace": NAMESPACE,
-        "namespaces": ["*"],
-        "dataPlane": {"namespace": NAMESPACE, "podLabels": {GATEWAY_LABEL: NAME}},
-    }
-]
-"""`gateways` of the operator's configuration: this Gateway, for models of every namespace."""
+COLLECTION = f"/apis/{GROUP}/v1/namespaces/{NAMESPACE}/gateways"
+
+
+def allowed(name: str) -> dict[str, Any]:
+    """A line of `gateways` of the operator's configuration: a Gateway of NAMESPACE, for models of every namespace."""
+    data_plane = {"namespace": NAMESPACE, "podLabels": {GATEWAY_LABEL: name}}
+    return {"name": name, "namespace": NAMESPACE, "namespaces": ["*"], "dataPlane": data_plane}
+
+
+ALLOWED = [allowed(NAME)]
+PORTS = (80, 443, 8443)
+"""Of listeners: others are closed to clients."""
 GATEWAY_CLASS: Manifest = {
     "apiVersion": f"{GROUP}/v1",
     "kind": "GatewayClass",
@@ -59,7 +62,7 @@ CLOSED: Manifest = {
     "spec": {
         "podSelector": {},
         "policyTypes": ["Ingress", "Egress"],
-        "ingress": [{"ports": [{"port": container_port(80)}]}],
+        "ingress": [{"ports": [{"port": container_port(port)} for port in PORTS]}],
         "egress": [
             {
                 "to": [
@@ -84,6 +87,12 @@ class NodeGateway:
     address: str
     log: Path
 
+    def add(self, name: str, listeners: list[Manifest]) -> str:
+        """Create another Gateway of NAMESPACE with these listeners; returns its address once it is programmed."""
+        spec = {**GATEWAY["spec"], "listeners": listeners}
+        self.api.create(COLLECTION, {**GATEWAY, "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec})
+        return _programmed(self.api, name)
+
 
 @contextmanager
 def node_gateway(node: RunningNode, folder: Path) -> Iterator[NodeGateway]:
@@ -103,12 +112,15 @@ def node_gateway(node: RunningNode, folder: Path) -> Iterator[NodeGateway]:
         api.create(f"/apis/{GROUP}/v1/gatewayclasses", GATEWAY_CLASS)
         api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         api.create(f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies", CLOSED)
-        collection = f"/apis/{GROUP}/v1/namespaces/{NAMESPACE}/gateways"
-        api.create(collection, GATEWAY)
-        address = wait_for("a programmed Gateway", lambda: _address(api.get(f"{collection}/{NAME}")), timeout=90)
-        yield NodeGateway(api, address, component.log)
+        api.create(COLLECTION, GATEWAY)
+        yield NodeGateway(api, _programmed(api, NAME), component.log)
     finally:
         component.stop()
+
+
+def _programmed(api: Api, name: str) -> str:
+    """The address of a Gateway once it is programmed."""
+    return str(wait_for("a programmed Gateway", lambda: _address(api.get(f"{COLLECTION}/{name}")), timeout=90))
 
 
 def _address(gateway: Manifest) -> str | None:

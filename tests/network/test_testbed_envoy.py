@@ -158,7 +158,8 @@ def test_a_listener_with_tls_serves_the_certificate_of_the_name_that_a_client_as
     gateway: LocalGateway, services: list[Manifest]
 ) -> None:
     """Each name has a certificate of an authority of its own; another name gets no connection."""
-    authorities = {name: Authority(f"authority of {name}") for name in ("models.contoso.internal", "models.lab.internal")}
+    names = ("models.contoso.internal", "models.lab.internal")
+    authorities = {name: Authority(f"authority of {name}") for name in names}
     secrets = [a_secret(name, "gateways", authority.server(name, [name])) for name, authority in authorities.items()]
     listeners = [with_tls(name.split(".")[1], name, gateway.port, hostname=name) for name in authorities]
     routes = [

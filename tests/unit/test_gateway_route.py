@@ -523,8 +523,8 @@ def test_url_is_that_of_the_listener(case: str) -> None:
     ids=["of plain HTTP", "of a listener in effect", "that serves all the same", "with an unknown kind of routes"],
 )
 def test_url_never_falls_back_from_https_to_http(reported: dict[str, list[Manifest]], url: str) -> None:
-    others = [{**HTTPS_LISTENER, "name": "other", "port": 8443}] if "other" in reported else []
-    gateway = a_gateway(LISTENER, HTTPS_LISTENER, *others, reported=reported)
+    second = [{**HTTPS_LISTENER, "name": "other", "port": 8443}] if "other" in reported else []
+    gateway = a_gateway(LISTENER, HTTPS_LISTENER, *second, reported=reported)
     assert told(served(observed(gateway)))["endpoint"]["url"] == url
 
 

@@ -153,9 +153,9 @@ def an_engine(folder: Path) -> Iterator[int]:
     """The port of an engine that has one request at a time, with vLLM's page of metrics; an answer takes a minute."""
     stage_model(folder / "model")
     (folder / "model" / "stand-in.json").write_text(json.dumps({"seconds_per_token": 0.3}))
-    words = ["serve", str(folder / "model"), "--port", "0", "--served-model-name", "llama", "--max-num-seqs", "1"]
+    arguments = ["serve", str(folder / "model"), "--port", "0", "--served-model-name", "llama", "--max-num-seqs", "1"]
     environment = {**vllm_environment("0.32.0"), "HOME": str(folder), "USER": "hermetic"}
-    with running(unpack(folder / "image"), "usr/local/bin/vllm", words, environment) as engine:
+    with running(unpack(folder / "image"), "usr/local/bin/vllm", arguments, environment) as engine:
         yield engine.port
 
 

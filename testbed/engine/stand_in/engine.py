@@ -85,9 +85,9 @@ class Engine:
 
     def page(self) -> str:
         """The page of metrics."""
-        at_once, places = self._running, self._max_running
-        waiting = 0 if places is None else max(0, at_once - places)
-        return self.metrics.text(at_once - waiting, waiting)
+        admitted, limit = self._running, self._max_running
+        waiting = 0 if limit is None else max(0, admitted - limit)
+        return self.metrics.text(admitted - waiting, waiting)
 
     def serve(self) -> None:
         self._phase = Phase.SERVING

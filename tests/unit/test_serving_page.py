@@ -23,25 +23,29 @@ def test_an_endpoint_of_the_page_is_valid(heading: str) -> None:
     assert ran.code == 0, ran.err
 
 
-def autoscaling_of_the_page() -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
-    """The part of a spec, the rule of the metrics adapter, and the ScaledObject."""
+def autoscaling_of_the_page() -> list[Any]:
+    """The part of a spec, the PodMonitor, the rule of the metrics adapter, and the ScaledObject."""
     text = documented(PAGE, "Replicas and autoscaling")
-    spec, rules, scaled_object = re.split(r"^# (?:rules|keda)\S*.*$", text, flags=re.MULTILINE)
-    return yaml.safe_load(spec), yaml.safe_load(rules), yaml.safe_load(scaled_object)
+    return [yaml.safe_load(part) for part in re.split(r"^# (?:podmonitor|rules|keda)\S*.*$", text, flags=re.MULTILINE)]
 
 
 def test_autoscaling_of_the_page_is_valid_and_its_rule_is_of_the_metric_that_is_rendered() -> None:
-    spec, (rule,), _ = autoscaling_of_the_page()
+    spec, monitor, (rule,), _ = autoscaling_of_the_page()
     ran = hermetic("render", "-f", "-", stdin=yaml.safe_dump(changed(a_share_model(), **spec)))
     assert ran.code == 0, ran.err
     children = {child["kind"]: child for child in yaml.safe_load_all(ran.out)}
     (metric,) = children["HorizontalPodAutoscaler"]["spec"]["metrics"]
     assert rule["seriesQuery"].startswith(metric["pods"]["metric"]["name"] + "{")
 
+    pod, (endpoint,) = children["Deployment"]["spec"]["template"], monitor["spec"]["podMetricsEndpoints"]
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    ports = [port["name"] for container in pod["spec"]["containers"] for port in container["ports"]]
+    assert ports == [endpoint["port"]]
+
 
 def test_scaled_object_of_the_page_scales_the_model_and_never_to_zero() -> None:
     """Fields: keda.sh/docs, ScaledObject specification; a minReplicaCount that is absent is 0."""
-    scaled_object = autoscaling_of_the_page()[2]["spec"]
+    scaled_object = autoscaling_of_the_page()[3]["spec"]
     assert scaled_object["scaleTargetRef"]["kind"] == "ModelDeployment"
     assert scaled_object["minReplicaCount"] >= 1
 

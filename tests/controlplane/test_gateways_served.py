@@ -24,6 +24,7 @@ from tests.controlplane.deployments import Deployments, module_namespace
 from tests.controlplane.gateway_fixtures import GATEWAY_NAMESPACE, GatewayObjects
 from tests.gateway_objects import INTERNAL, a_gateway, a_listener, a_secret, with_tls
 from tests.scenarios import Manifest, a_baked_model, reporting
+from tests.unit.test_gateway_page import of_the_page
 
 EDGE = {"name": "edge", "namespace": GATEWAY_NAMESPACE}
 
@@ -207,6 +208,12 @@ def test_a_route_attaches_to_the_listeners_with_tls_alone(
     url = f"http://models.internal:8080/{models.namespace}/phi/v1"
     models.wait("the URL of the other port", lambda: models.get("phi")["status"]["endpoint"]["url"] == url)
     api.delete(f"{secrets}/tls")
+
+
+def test_gateway_of_the_page_has_the_fields_of_the_definition(api: Api, gateway_namespace: str) -> None:
+    gateways = f"/apis/{GROUP}/v1/namespaces/{gateway_namespace}/gateways"
+    created = api.create(f"{gateways}?fieldValidation=Strict&dryRun=All", of_the_page("gateway.yaml"))
+    assert [listener["protocol"] for listener in created["spec"]["listeners"]] == ["HTTPS"]
 
 
 def sections(models: Deployments) -> list[str]:

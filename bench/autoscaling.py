@@ -1,8 +1,8 @@
 """How often an autoscaled model changes direction over a trace of 20 minutes, and what is lost when it shrinks.
 
 The trace is run with the real HorizontalPodAutoscaler controller, the operator and simulated nodes, and with every time
-divided by CLOCK: the trace, the controller's period, and the windows of the autoscaler. The queue comes from the trace:
-what a model with that many replicas would have to queue. The loss is measured on the real node, in real time.
+divided by CLOCK, or with none divided: the trace, the controller's period, and the windows of the autoscaler. The queue
+comes from the trace: what a model with that many replicas would have to queue. The loss is measured on the real node.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from testbed.programs import programs
 
 CLOCK = 15
 """The controller looks every 15 seconds, and can look every second."""
+REAL_TIME = 1
 REQUESTS_AT_ONCE = (4, 6, 14, 22, 27, 24, 12, 6, 5, 5, 6, 11, 20, 26, 25, 18, 9, 6, 5, 4)
 """The trace: requests that clients have open, minute by minute. Two peaks, and a lull between them."""
 QUIET = 4
@@ -38,7 +39,8 @@ ONE_REPLICA = 8
 """Requests that a replica computes at once; the others wait."""
 BOUNDS = {"minReplicas": 1, "maxReplicas": 5, "queuedRequests": 5}
 METRIC = "vllm:num_requests_waiting"
-SAMPLE_SECONDS = 0.25
+SAMPLE_SECONDS = 3.75
+"""Of the trace: four samples in the period of the controller."""
 MOST_MINUTES = 90
 MODELS = f"/apis/hermetic.dev/v1alpha1/namespaces/{NAMESPACE}/modeldeployments"
 
@@ -49,10 +51,16 @@ def measure() -> dict[str, Any]:
     return {
         "clock": CLOCK,
         "traceMinutes": len(REQUESTS_AT_ONCE),
-        "ours": _traced("ours"),
-        "default": _traced("default"),
+        "ours": _traced("ours", CLOCK),
+        "default": _traced("default", CLOCK),
         "down": _shrunk(),
     }
+
+
+def measure_in_real_time() -> dict[str, Any]:
+    """The trace with Hermetic's autoscaler and no time divided: 40 minutes."""
+    programs("kubernetes")
+    return {"clock": REAL_TIME, "traceMinutes": len(REQUESTS_AT_ONCE), "ours": _traced("ours", REAL_TIME)}
 
 
 def reversals(replicas: Sequence[int]) -> int:
@@ -64,24 +72,24 @@ def reversals(replicas: Sequence[int]) -> int:
 # ---------------------------------------------------------------- the trace, on simulated nodes
 
 
-def _traced(kind: str) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="hermetic-bench-") as folder, _cluster(Path(folder), kind) as api:
+def _traced(kind: str, clock: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="hermetic-bench-") as folder, _cluster(Path(folder), kind, clock) as api:
         api.create(MODELS, _model())
         wait_for("a first pod", lambda: _running(api) == 1, timeout=60)
         with MetricsAdapter(api, Path(folder), METRIC) as adapter:
-            return _watched(api, adapter)
+            return _watched(api, adapter, clock)
 
 
 @contextlib.contextmanager
-def _cluster(folder: Path, kind: str) -> Iterator[Api]:
-    often = (f"--horizontal-pod-autoscaler-sync-period={15 // CLOCK}s",)
+def _cluster(folder: Path, kind: str, clock: int) -> Iterator[Api]:
+    often = (f"--horizontal-pod-autoscaler-sync-period={15 // clock}s",)
     with ControlPlane(Settings(extra_controller_manager_args=often)) as plane:
         api = Api(plane.kubeconfig)
         install(Kubectl(plane.kubectl, plane.kubeconfig))
         api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         add_nodes(api, Pool("gpu"), BOUNDS["maxReplicas"])
         account = operator_kubeconfig(api, plane.kubeconfig, folder / "operator.kubeconfig")
-        module = ("bench.faster_autoscaler", str(CLOCK), kind)
+        module = ("bench.faster_autoscaler", str(clock), kind)
         operator = OperatorProcess(folder, account, CONFIGURATION, module=module)
         operator.start()
         try:
@@ -107,15 +115,15 @@ def _model() -> dict[str, Any]:
     }
 
 
-def _watched(api: Api, adapter: MetricsAdapter) -> dict[str, Any]:
+def _watched(api: Api, adapter: MetricsAdapter, clock: int) -> dict[str, Any]:
     """The number of replicas over the trace and after it, until it is at its least again."""
     began, counts = time.monotonic(), [1]
-    while (minute := (time.monotonic() - began) * CLOCK / 60) < MOST_MINUTES:
+    while (minute := (time.monotonic() - began) * clock / 60) < MOST_MINUTES:
         adapter.value = _queued(minute, max(1, _running(api)))
         counts.append(int(api.get(f"{MODELS}/{NAME}")["spec"]["replicas"]))
         if minute > len(REQUESTS_AT_ONCE) and counts[-1] == BOUNDS["minReplicas"]:
             break
-        time.sleep(SAMPLE_SECONDS)
+        time.sleep(SAMPLE_SECONDS / clock)
     return {"most": max(counts), "least": counts[-1], "reversals": reversals(counts), "minutes": round(minute, 1)}
 
 

@@ -41,12 +41,15 @@ def autoscaling_section() -> Iterator[str]:
         "controller, and the windows of the autoscaler; minutes are those of the trace. A reversal is growth after "
         "the number of replicas had fallen.\n"
     )
+    in_real_time = results.load("autoscaling-real-time")
+    runs = [
+        ("Hermetic (goal: <= 1 reversal)", figures["ours"]),
+        *([("Hermetic, no time divided", in_real_time["figures"]["ours"])] if in_real_time else []),
+        ("with the default behaviour of Kubernetes", figures["default"]),
+    ]
     rows = [
         (label, str(run["most"]), str(run["least"]), str(run["reversals"]), f"{run['minutes']:g}")
-        for label, run in (
-            ("Hermetic (goal: <= 1 reversal)", figures["ours"]),
-            ("with the default behaviour of Kubernetes", figures["default"]),
-        )
+        for label, run in runs
     ]
     yield table(("", "most replicas", "at the end", "reversals", "minutes until then"), rows)
     sent, lost, seconds = _load(figures["down"])
@@ -55,6 +58,8 @@ def autoscaling_section() -> Iterator[str]:
         f"from three replicas to one in {seconds} s (goal: 0).\n"
     )
     yield origin(result)
+    if in_real_time:
+        yield f"\nWith no time divided: {origin(in_real_time)}"
 
 
 def _load(report: dict[str, Any]) -> tuple[str, str, str]:

@@ -60,6 +60,30 @@ def test_second_group_starts_once_the_first_has_its_nodes() -> None:
     assert change.manifest["metadata"]["name"] == "llama-group-1"
 
 
+def test_of_groups_that_lose_all_of_their_nodes_at_once_one_waits_and_the_others_stop() -> None:
+    """Their pods are made again before the operator looks: no member is left that could tell of a loss."""
+    world = a_serving_world(replicas=3)
+    for name in list(world.pods):
+        world.ended(name)
+    world.controlled()
+    world.placed("llama-group-1-0")
+    world.reconciled()
+    assert [(name, count) for name, count, _ in world.writes] == [("llama-group-0", 0), ("llama-group-2", 0)]
+    world.passes(15)
+    assert [group["state"] for group in world.status()["groups"]] == ["Stopping", "Waiting", "Stopping"]
+    world.settle()
+    assert [group["restarts"] for group in world.status()["groups"]] == [0, 0, 0]
+
+
+def test_no_group_stops_for_another_while_not_every_pod_is_read() -> None:
+    world = a_serving_world(replicas=2)
+    for name in list(world.pods):
+        world.ended(name)
+    world.controlled()
+    world.snapshot = replace(world.snapshot, pods_truncated=True)
+    assert [change for change in world.planned().apply if change.manifest["kind"] == STATEFUL_SET] == []
+
+
 KILLS: dict[str, Callable[[GroupWorld, str], None]] = {
     "its engine ends": lambda world, name: world.failed(name, code=139),
     "it is deleted": lambda world, name: world.deleted(name),

@@ -67,7 +67,7 @@ def plan_groups(
         for state in sorted(states, key=lambda state: _index(state, snapshot))
         if state.ownership in ("absent", "ours") and not state.is_deleting
     ]
-    decided = [view.decided() for view in views]
+    decided = _waiting_alone(views, [view.decided() for view in views])
     decided = _updated(views, decided)
     decided = _started(views, decided)
     return tuple(_plan(view, write) for view, write in zip(views, decided, strict=True))
@@ -258,6 +258,26 @@ class _View:
     def needs_update(self) -> bool:
         """Whether it runs with a template of an earlier spec."""
         return self.is_asked and self.is_wanted and self.child.desired is not None and not self.has_spec_template
+
+
+def _waiting_alone(views: Sequence[_View], decided: Sequence[_Write]) -> list[_Write]:
+    """With stops for all but one of the groups that wait for nodes, as they do once several have lost all of theirs.
+
+    The one that goes on waiting has the most nodes. Pods that are not read may have some: then nothing is stopped.
+    """
+    result = list(decided)
+    waiting = [at for at, view in enumerate(views) if view.is_waiting and result[at].kind != "stop"]
+    if len(waiting) < 2 or views[0].snapshot.pods_truncated:
+        return result
+    first = max(waiting, key=lambda at: (_placed(views[at]), -at))
+    for at in waiting:
+        if at != first:
+            result[at] = views[at].stopped("another group waits for nodes as well")
+    return result
+
+
+def _placed(view: _View) -> int:
+    return 0 if view.group is None else sum(bool(member.node) for member in view.group.running)
 
 
 def _updated(views: Sequence[_View], decided: Sequence[_Write]) -> list[_Write]:

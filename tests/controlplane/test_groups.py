@@ -113,6 +113,7 @@ def test_pod_that_is_deleted_restarts_its_group_once_and_no_other(home: Deployme
 def test_change_of_the_spec_replaces_one_group_after_the_other(home: Deployments) -> None:
     before = uids(home, "pair")
     home.change("pair", startupBudgetSeconds=900)
+    home.until("pair", "RollingOut")
 
     def half_replaced() -> bool:
         now = uids(home, "pair")

@@ -244,6 +244,53 @@ def test_rolling_update_moves_one_group_at_a_time_and_the_others_serve() -> None
     assert [count for _, count, _ in world.writes] == [0, 2] * 3
 
 
+def ready_reasons(world: GroupWorld) -> list[str]:
+    """The reasons of Ready, each once, from pass to pass of the operator until the model serves as its spec says."""
+    reasons: list[str] = []
+    for _ in range(60):
+        world.reconciled()
+        reason = str(conditions(world.status())["Ready"]["reason"])
+        reasons += [reason] if reasons[-1:] != [reason] else []
+        if reason == "Serving":
+            return reasons
+        world.cluster_works()
+        world.passes(15)
+    raise AssertionError(reasons)
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_change_of_the_spec_says_that_it_is_rolled_out_while_pods_of_the_earlier_one_are_left(replicas: int) -> None:
+    world = a_serving_world(replicas=replicas)
+    world.change(startupBudgetSeconds=2000)
+    assert ready_reasons(world) == ["RollingOut", "Starting", "Serving"]
+    assert world.serves()
+
+
+def test_group_of_a_change_that_fails_is_named_and_not_the_rollout() -> None:
+    world = a_serving_world(replicas=2)
+    world.change(startupBudgetSeconds=2000)
+    for _ in range(3):
+        world.reconciled()
+        world.cluster_works()
+    world.failed("llama-group-0-1")
+    world.reconciled()
+    assert conditions(world.status())["Ready"]["reason"] == "GroupMemberFailed"
+    assert [item["spec"]["replicas"] for item in world.sets()] == [0, 2]
+
+
+@pytest.mark.parametrize("change", [{"replicas": 3}, {"replicas": 1}])
+def test_other_number_of_replicas_is_no_rollout(change: dict[str, int]) -> None:
+    world = a_serving_world(replicas=2)
+    world.change(**change)
+    assert "RollingOut" not in ready_reasons(world)
+
+
+def test_member_that_dies_is_no_rollout() -> None:
+    world = a_serving_world(replicas=2)
+    world.failed("llama-group-0-1")
+    assert "RollingOut" not in ready_reasons(world)
+
+
 def test_group_that_does_not_serve_is_updated_while_another_serves() -> None:
     world = a_serving_world(replicas=2)
     world.failed("llama-group-0-0")

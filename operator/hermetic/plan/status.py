@@ -28,7 +28,7 @@ from hermetic.plan.exposure.exposing_objects import exposure
 from hermetic.plan.exposure.public_side import public_side
 from hermetic.plan.gate_results import Blocks
 from hermetic.plan.gateway_route import gateway_endpoint, gateway_is_private, route_served
-from hermetic.plan.groups.reported import groups_status, with_groups
+from hermetic.plan.groups.reported import groups_status, has_older_pods, with_groups
 from hermetic.plan.isolation import enforcement
 from hermetic.plan.planned_status import planned_status
 from hermetic.plan.pod_diagnosis import PodDiagnosis, diagnose_pods
@@ -65,7 +65,8 @@ def status(
         _available(spec, snapshot, found),
         *((scaler,) if (scaler := autoscaler_active(spec, snapshot, plan)) is not None else ()),
     ]
-    ready = _hindered(spec, snapshot, plan, refusals, parts, odd) or _serves(spec, snapshot, parts, found, start)
+    hindered = _hindered(spec, snapshot, plan, refusals, parts, odd)
+    ready = hindered or _serves(spec, snapshot, plan, parts, found, start)
     updates = [ready, *_kstatus(ready), *parts]
     whole = {
         "observedGeneration": snapshot.generation,
@@ -258,14 +259,15 @@ def _hindered(
 def _serves(
     spec: ModelDeploymentSpec,
     snapshot: ClusterSnapshot,
+    plan: Plan,
     parts: list[ConditionUpdate],
     found: PodDiagnosis | None,
     start: Mapping[str, Any] | None,
 ) -> ConditionUpdate:
     """The condition Ready where nothing fails except, possibly, the pods."""
-    if _settled(spec, snapshot):
+    if _settled(spec, snapshot) and not has_older_pods(plan.groups):
         return _settled_verdict(spec, snapshot, _of_the_endpoint(parts))
-    return _not_settled(spec, snapshot, found, start)
+    return _not_settled(spec, snapshot, plan, found, start)
 
 
 def _of_the_endpoint(parts: list[ConditionUpdate]) -> list[ConditionUpdate]:
@@ -328,6 +330,7 @@ def _serving(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, endpoint: dic
 def _not_settled(
     spec: ModelDeploymentSpec,
     snapshot: ClusterSnapshot,
+    plan: Plan,
     found: PodDiagnosis | None,
     start: Mapping[str, Any] | None,
 ) -> ConditionUpdate:
@@ -337,19 +340,16 @@ def _not_settled(
         return _not_ready(Reason.ROLLING_OUT, "scaling to zero; pods are ending")
     serving = _of(snapshot.workload.serving_replicas, spec.wanted_replicas)
     phase = f": {start_clause(start)}" if start is not None else ""
-    if _has_older_pods(snapshot):
+    if _has_older_pods(snapshot, plan):
         return _not_ready(Reason.ROLLING_OUT, f"{serving} serve; a change is being rolled out{phase}")
     return _not_ready(Reason.STARTING, f"{serving} serve; pods are starting{phase}")
 
 
-def _has_older_pods(snapshot: ClusterSnapshot) -> bool:
-    """Whether pods of an earlier template remain, or the workload's present generation is not observed yet.
-
-    Of groups none does: the pods of one start after its earlier ones have ended.
-    """
+def _has_older_pods(snapshot: ClusterSnapshot, plan: Plan) -> bool:
+    """Whether pods of an earlier template remain, or the workload's present generation is not observed yet."""
     workload = snapshot.workload
     if workload.kind.is_grouped:
-        return False
+        return has_older_pods(plan.groups)
     return bool(workload.existing_pods) and (not workload.is_observed or workload.existing_pods > workload.updated_pods)
 
 

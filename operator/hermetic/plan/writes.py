@@ -63,7 +63,10 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class GroupReport:
-    """A group for the status. `pods`: those that serve, of all; `reason`: why it was stopped, if not on purpose."""
+    """A group for the status. `pods`: those that serve, of all; `reason`: why it was stopped, if not on purpose.
+
+    `has_older_pods`: of an earlier spec, that run or end.
+    """
 
     name: str
     state: GroupState
@@ -71,6 +74,7 @@ class GroupReport:
     restarts: int
     message: str = ""
     reason: Reason | None = None
+    has_older_pods: bool = False
 
     def as_status(self) -> dict[str, Any]:
         """An item of `status.groups`."""

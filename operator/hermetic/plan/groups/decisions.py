@@ -143,6 +143,12 @@ class _View:
         return template_of(desired["spec"]["template"]) == template_of(live["spec"]["template"])
 
     @property
+    def has_older_pods(self) -> bool:
+        """Whether pods of an earlier spec run, or end, in a group that is wanted."""
+        has_pods = self.group is not None and (self.is_asked or not self.group.is_gone)
+        return has_pods and self.is_wanted and self.child.desired is not None and not self.has_spec_template
+
+    @property
     def is_altered(self) -> bool:
         """Whether others changed what its next pods would be: the template, their ranks, or how many there are."""
         desired, live = self.child.desired, self.child.live
@@ -257,7 +263,7 @@ class _View:
     @property
     def needs_update(self) -> bool:
         """Whether it runs with a template of an earlier spec."""
-        return self.is_asked and self.is_wanted and self.child.desired is not None and not self.has_spec_template
+        return self.is_asked and self.has_older_pods
 
 
 def _waiting_alone(views: Sequence[_View], decided: Sequence[_Write]) -> list[_Write]:
@@ -335,8 +341,8 @@ def _report(view: _View) -> GroupReport | None:
         return None
     state, message = _state(view, group)
     reason = group.memory.reason if state in ("BackingOff", "Stopping") else None
-    serving = size if group.serves else 0
-    return GroupReport(view.name, state, f"{serving}/{size}", group.memory.restarts, message, reason)
+    pods = f"{size if group.serves else 0}/{size}"
+    return GroupReport(view.name, state, pods, group.memory.restarts, message, reason, view.has_older_pods)
 
 
 def _state(view: _View, group: Group) -> tuple[GroupState, str]:

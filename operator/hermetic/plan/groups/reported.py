@@ -24,6 +24,11 @@ def groups_status(groups: Sequence[GroupReport]) -> list[dict[str, Any]]:
     return [group.as_status() for group in shown]
 
 
+def has_older_pods(groups: Sequence[GroupReport]) -> bool:
+    """Whether a change of the spec has not reached every group yet: pods of an earlier one run or end."""
+    return any(group.has_older_pods for group in groups)
+
+
 def with_groups(groups: Sequence[GroupReport], diagnosis: PodDiagnosis | None) -> PodDiagnosis | None:
     """Why the model does not serve: a group that was stopped for an incident first, then what pods say, then waiting.
 

@@ -6,14 +6,24 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
 from hermetic.kube.store import Store
+from hermetic.plan.groups import members, memory
 from tests.fakes.virtual_loop import virtually
 from tests.sampling import Sample
 from tests.schedules.group_cluster import GroupCluster
-from tests.schedules.group_schedule import a_group, group_schedule
+from tests.schedules.group_schedule import (
+    BACK_OFF_SECONDS,
+    LONG_LOSS_SECONDS,
+    SETTLED_SECONDS,
+    WAIT_SECONDS,
+    Watcher,
+    a_group,
+    group_schedule,
+)
 from tests.schedules.schedule import running_operator
 
 AT_ONCE = 10
@@ -56,3 +66,67 @@ def test_schedules_show_an_operator_that_overlooks_deletions(monkeypatch: pytest
     monkeypatch.setattr(Store, "drop", lambda _store, _manifest: frozenset())
     monkeypatch.setattr(Store, "sweep", lambda _store, _kind, _listed, _version, **_: frozenset())
     assert any(group_schedule(seed).wrong for seed in range(1, AT_ONCE + 1))
+
+
+# ---------------------------------------------------------------------- the bounds
+
+
+async def _without_nodes() -> Watcher:
+    """A model of two groups serves, and nodes for one pod are left."""
+    cluster = GroupCluster(0, nodes=4)
+    watcher = Watcher(cluster)
+    async with running_operator(cluster):
+        looking = asyncio.ensure_future(watcher.watch())
+        cluster.put(a_group("llama", 2, 4096))
+        await asyncio.sleep(2 * SETTLED_SECONDS)
+        for number in range(3):
+            cluster.remove_node(f"gpu-{number}")
+        await asyncio.sleep(2 * LONG_LOSS_SECONDS)
+        looking.cancel()
+    return watcher
+
+
+async def _with_a_member_that_dies(times: int) -> Watcher:
+    """A model loses the engine beside its head again and again, before it has served for long."""
+    cluster = GroupCluster(0, nodes=2)
+    watcher = Watcher(cluster)
+    async with running_operator(cluster):
+        looking = asyncio.ensure_future(watcher.watch())
+        cluster.put(a_group("llama", 1, 4096))
+        await asyncio.sleep(2 * SETTLED_SECONDS)
+        for _ in range(times):
+            cluster.kill_engine(cluster.pods()[1])
+            await asyncio.sleep(1.5 * BACK_OFF_SECONDS)
+        looking.cancel()
+    return watcher
+
+
+def test_group_without_nodes_gives_them_back_at_the_bound_and_the_watcher_sees_it() -> None:
+    watcher = virtually(_without_nodes)
+    assert not watcher.wrong
+    assert WAIT_SECONDS - 5 < watcher.wait.longest < WAIT_SECONDS + 5
+
+
+def test_watcher_finds_a_group_that_waits_for_nodes_beyond_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(members, "GROUP_WAIT", timedelta(seconds=WAIT_SECONDS + 60))
+    wrong = virtually(_without_nodes).wrong
+    assert wrong
+    assert all("waits for nodes for more than 630 s" in complaint for complaint in wrong)
+
+
+def test_group_that_fails_again_and_again_starts_after_the_longest_back_off_and_the_watcher_sees_it() -> None:
+    watcher = virtually(lambda: _with_a_member_that_dies(8))
+    assert not watcher.wrong
+    assert BACK_OFF_SECONDS - 15 < watcher.pause.longest <= BACK_OFF_SECONDS
+
+
+def test_watcher_finds_a_group_that_backs_off_beyond_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_LONGEST_BACK_OFF", timedelta(seconds=BACK_OFF_SECONDS + 60))
+    wrong = virtually(lambda: _with_a_member_that_dies(8)).wrong
+    assert list(wrong) == ["llama-group-0: does not start again for more than 330 s"]
+
+
+def test_watcher_finds_a_head_that_answers_without_its_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(members, "_ended", lambda _group, _spec: None)
+    wrong = virtually(lambda: _with_a_member_that_dies(1)).wrong
+    assert "llama-group-0: the head looks healthy without its members for more than 10 s" in wrong

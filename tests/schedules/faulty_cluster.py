@@ -57,7 +57,7 @@ class FaultyCluster(ClusterInMemory):
         raise _TROUBLES[trouble](self.chance)
 
     def _store(self, where: Coordinates, manifest: Manifest, *, seen: bool = True) -> Manifest:
-        before = copy.deepcopy(self.objects.get(where) or {})
+        before = self.objects.get(where) or {}
         after = super()._store(where, manifest, seen=seen)
         self.lies += lies_of(before, after)
         return after
@@ -128,7 +128,7 @@ class FaultyCluster(ClusterInMemory):
         while True:
             await asyncio.sleep(CONTROLLERS_SECONDS)
             if self.trouble:
-                self._past = [*self._past[-8:], copy.deepcopy(self.objects)]
+                self._past = [*self._past[-8:], _as_of_now(self.objects)]
             self._collect()
             self._bind()
 
@@ -151,6 +151,11 @@ class FaultyCluster(ClusterInMemory):
                 self.edit(_where(live), lambda volume_claim: volume_claim.update(status={"phase": "Bound"}))
             elif phase == "Bound" and (live is None or live["metadata"]["uid"] != claim.get("uid")):
                 self.edit(where, lambda volume: volume.update(status={"phase": "Released"}))
+
+
+def _as_of_now(objects: dict[Coordinates, Manifest]) -> dict[Coordinates, Manifest]:
+    """The objects as they are: of a stored one only the metadata change in their place."""
+    return {where: {**stored, "metadata": {**stored["metadata"]}} for where, stored in objects.items()}
 
 
 def lies_of(before: Manifest, after: Manifest) -> list[str]:

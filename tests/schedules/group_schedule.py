@@ -4,9 +4,11 @@ Wrong is, at any moment:
     a group of pods of two templates.
 Wrong is, where an operator has been undisturbed for a while (`SETTLED_SECONDS`) and requests are not disturbed:
     a head that answers clients for more than ten seconds after a member of its group died,
-    a group that waits for nodes for longer than the bound, and two groups of one model that wait at once.
+    a group that waits for nodes for longer than the bound, and two groups of one model that wait at once,
+    a group that stays without pods for longer than its back-off, while no other group of its model waits for nodes.
 And in the end: what a schedule of any kind must not leave, and a model that does not serve although there is room.
-The clock does not jump here: a group's times are compared with those that the API server stamps.
+Some acts come after such a while, and last until a bound is reached. The clock does not jump here: a group's times are
+compared with those that the API server stamps.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tests.controller.running import NAMESPACE
@@ -33,15 +36,19 @@ from tests.schedules.schedule import (
     running_operator,
 )
 
+MODEL = "ModelDeployment"
 NODES = 8
 NAMES = ("llama", "mistral")
 STOPPED_SECONDS = 10.0
 """So soon the head of a broken group must be stopped or no longer ready (the design's goal for its figures)."""
 WAIT_SECONDS = 600.0
+BACK_OFF_SECONDS = 300.0
 SETTLED_SECONDS = 120.0
 """An operator sends a request again after a minute at most, where the API server asked it to wait."""
 SLACK_SECONDS = 30.0
 QUIET_SECONDS = 900.0
+LONG_LOSS_SECONDS = 1500.0
+"""So long a group without nodes gives up more than once."""
 
 
 def a_group(name: str, replicas: int, length: int) -> Manifest:
@@ -59,20 +66,70 @@ def a_group(name: str, replicas: int, length: int) -> Manifest:
 
 
 @dataclass
+class Bound:
+    """How long a state may last. `complaint`: what the state is, for a name; `longest`: seconds that it lasted.
+
+    Times before the operator had settled do not count.
+    """
+
+    complaint: str
+    seconds: float
+    longest: float = 0.0
+    since: dict[str, float] = field(default_factory=dict)
+
+    def exceeded(self, names: Iterable[str], now: float, settled_at: float) -> Iterator[str]:
+        """A complaint for each name that is in the state for too long. `names`: those that are in it now."""
+        self.since = {name: self.since.get(name, now) for name in names}
+        for name, since in self.since.items():
+            lasted = now - max(since, settled_at)
+            self.longest = max(self.longest, lasted)
+            if lasted > self.seconds:
+                yield f"{name}: {self.complaint} for more than {self.seconds:.0f} s"
+
+
+@dataclass(frozen=True)
+class States:
+    """Groups by name: whose head looks healthy without its members, that wait for nodes, and that have no pods."""
+
+    half: frozenset[str] = frozenset()
+    waiting: frozenset[str] = frozenset()
+    stopped: frozenset[str] = frozenset()
+
+    @property
+    def crowded(self) -> frozenset[str]:
+        """The models of which several groups wait at once."""
+        models = Counter(map(_model_of, self.waiting))
+        return frozenset(model for model, count in models.items() if count > 1)
+
+    @property
+    def due(self) -> frozenset[str]:
+        """The groups without pods that no group of their model keeps from starting."""
+        models = {_model_of(name) for name in self.waiting}
+        return frozenset(name for name in self.stopped if _model_of(name) not in models)
+
+
+@dataclass
 class Watcher:
     """Looks at the cluster every second, and notes what is wrong."""
 
     cluster: GroupCluster
     disturbed_at: float = 0.0
     wrong: Counter[str] = field(default_factory=Counter)
-    longest_half: float = 0.0
-    longest_wait: float = 0.0
+    half: Bound = field(default_factory=lambda: Bound("the head looks healthy without its members", STOPPED_SECONDS))
+    wait: Bound = field(default_factory=lambda: Bound("waits for nodes", WAIT_SECONDS + SLACK_SECONDS))
+    crowd: Bound = field(default_factory=lambda: Bound("two groups wait at once", STOPPED_SECONDS))
+    pause: Bound = field(default_factory=lambda: Bound("does not start again", BACK_OFF_SECONDS + SLACK_SECONDS))
     _changes: int = -1
-    _half: set[str] = field(default_factory=set)
-    _waiting: set[str] = field(default_factory=set)
-    _half_since: dict[str, float] = field(default_factory=dict)
-    _waiting_since: dict[str, float] = field(default_factory=dict)
-    _both_since: dict[str, float] = field(default_factory=dict)
+    _states: States = field(default_factory=States)
+
+    @property
+    def longest(self) -> dict[str, float]:
+        """Seconds that each state lasted at most while the operator was undisturbed."""
+        return {
+            "longestHalfSeconds": self.half.longest,
+            "longestWaitSeconds": self.wait.longest,
+            "longestPauseSeconds": self.pause.longest,
+        }
 
     async def watch(self) -> None:
         """Until cancelled."""
@@ -89,29 +146,27 @@ class Watcher:
             self.disturbed_at = now
         if self._changes != self.cluster.changes:
             self._changes = self.cluster.changes
-            self._half, self._waiting = self._states()
-        half, waiting = self._half, self._waiting
-        self._longer_than(half, self._half_since, STOPPED_SECONDS, now, "the head looks healthy without its members")
-        self._longer_than(waiting, self._waiting_since, WAIT_SECONDS + SLACK_SECONDS, now, "waits for nodes")
-        models = Counter(name.rpartition("-group-")[0] for name in waiting)
-        several = {model for model, count in models.items() if count > 1}
-        self._longer_than(several, self._both_since, STOPPED_SECONDS, now, "two groups wait at once")
-        if now > self.disturbed_at + SETTLED_SECONDS:
-            self.longest_half = max([self.longest_half, *(now - since for since in self._half_since.values())])
-            self.longest_wait = max([self.longest_wait, *(now - since for since in self._waiting_since.values())])
+            self._states = self._read()
+        states, settled_at = self._states, self.disturbed_at + SETTLED_SECONDS
+        self.wrong.update(self.half.exceeded(states.half, now, settled_at))
+        self.wrong.update(self.wait.exceeded(states.waiting, now, settled_at))
+        self.wrong.update(self.crowd.exceeded(states.crowded, now, settled_at))
+        self.wrong.update(self.pause.exceeded(states.due, now, settled_at))
 
-    def _states(self) -> tuple[set[str], set[str]]:
-        """Groups of which a head without its members looks healthy, and groups that wait for nodes."""
-        half, waiting = set(), set()
+    def _read(self) -> States:
+        half, waiting, stopped = set(), set(), set()
+        wanted = {model["metadata"]["name"]: model["spec"]["replicas"] for model in self.cluster.of_kind(MODEL)}
         for workload, pods in self.cluster.groups():
-            name = workload["metadata"]["name"]
+            name, asked = workload["metadata"]["name"], workload["spec"]["replicas"]
             if len({pod["metadata"]["labels"].get(REVISION) for pod in pods}) > 1:
                 self.wrong[f"{name} has pods of two templates"] += 1
             if self._is_half(pods):
                 half.add(name)
-            if any(not pod["spec"].get("nodeName") for pod in pods) and workload["spec"]["replicas"]:
+            if asked and any(not pod["spec"].get("nodeName") for pod in pods):
                 waiting.add(name)
-        return half, waiting
+            if not asked and not pods and int(name.rpartition("-")[2]) < wanted.get(_model_of(name), 0):
+                stopped.add(name)
+        return States(frozenset(half), frozenset(waiting), frozenset(stopped))
 
     def _is_half(self, pods: list[Manifest]) -> bool:
         """Whether clients are sent to a head whose engine hangs."""
@@ -121,15 +176,9 @@ class Watcher:
         conditions = head["status"].get("conditions") or ()
         return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
-    def _longer_than(
-        self, names: set[str], since: dict[str, float], seconds: float, now: float, complaint: str
-    ) -> None:
-        for name in [name for name in since if name not in names]:
-            del since[name]
-        for name in names:
-            began = max(since.setdefault(name, now), self.disturbed_at + SETTLED_SECONDS)
-            if now - began > seconds:
-                self.wrong[f"{name}: {complaint} for more than {seconds:.0f} s"] += 1
+
+def _model_of(group: str) -> str:
+    return group.rpartition("-group-")[0]
 
 
 # ---------------------------------------------------------------------- what happens
@@ -175,7 +224,7 @@ async def _apply(run: ScheduleRun) -> None:
     """A user applies a model with other pods or another number of replicas, or deletes it."""
     cluster, chance = _cluster(run), run.cluster.chance
     desired = a_group(chance.choice(NAMES), chance.choice([0, 1, 2]), chance.choice([4096, 8192]))
-    where = ("ModelDeployment", NAMESPACE, desired["metadata"]["name"])
+    where = (MODEL, NAMESPACE, desired["metadata"]["name"])
     if where in cluster.objects and chance.random() < 0.2:
         cluster.remove(*where)
     elif where in cluster.objects:
@@ -199,9 +248,38 @@ async def _rival(run: ScheduleRun) -> None:
         cluster.edit(where, lambda live: live["spec"].update(replicas=chance.choice([0, 1, 3])))
 
 
-async def _quiet(_: ScheduleRun) -> None:
+async def _settle(run: ScheduleRun) -> None:
+    """From now on requests go well, and what the operator has to do again because of those that did not, is done."""
+    run.cluster.trouble = 0.0
+    await asyncio.sleep(SETTLED_SECONDS)
+
+
+async def _quiet(run: ScheduleRun) -> None:
     """Nothing, for as long as a group may take to give up and start again."""
+    await _settle(run)
     await asyncio.sleep(QUIET_SECONDS)
+
+
+async def _kill_in_the_calm(run: ScheduleRun) -> None:
+    """Members die under an undisturbed operator, again and again, so that their groups back off for longer."""
+    await _settle(run)
+    for _ in range(run.cluster.chance.choice([1, 3, 12])):
+        await _kill_member(run)
+        await asyncio.sleep(run.cluster.chance.choice([5.0, 30.0, 200.0]))
+
+
+async def _lose_nodes_in_the_calm(run: ScheduleRun) -> None:
+    """Too few nodes are left for a group, for longer than it waits for them."""
+    await _settle(run)
+    cluster = _cluster(run)
+    names = [node["metadata"]["name"] for node in cluster.of_kind("Node")]
+    lost = cluster.chance.sample(names, len(names) - cluster.chance.choice([0, 1, 3]))
+    for name in lost:
+        cluster.remove_node(name)
+    await asyncio.sleep(cluster.chance.choice([WAIT_SECONDS, LONG_LOSS_SECONDS]))
+    for name in lost:
+        cluster.add_node(int(name.rpartition("-")[2]))
+    await asyncio.sleep(cluster.chance.choice([1.0, BACK_OFF_SECONDS]))
 
 
 MEMBER_ACTS: dict[str, Step] = {
@@ -213,6 +291,8 @@ MEMBER_ACTS: dict[str, Step] = {
     "model applied": _apply,
     "group changed by a rival": _rival,
     "quiet": _quiet,
+    "members killed in the calm": _kill_in_the_calm,
+    "nodes lost in the calm": _lose_nodes_in_the_calm,
 }
 DISTURBING = frozenset({*OPERATOR_ACTS, "group changed by a rival", "model applied"})
 
@@ -235,8 +315,7 @@ async def _ended(seed: int) -> Ended:
         complaints = await calm_down(run)
         looking.cancel()
     wrong = [*complaints, *watcher.wrong, *_differences(cluster, await _undisturbed(cluster))]
-    longest = {"longestHalfSeconds": watcher.longest_half, "longestWaitSeconds": watcher.longest_wait}
-    return Ended((*wrong, *dict.fromkeys(cluster.lies)), cluster.faults_injected, longest)
+    return Ended((*wrong, *dict.fromkeys(cluster.lies)), cluster.faults_injected, watcher.longest)
 
 
 def _differences(cluster: GroupCluster, calm: GroupCluster) -> list[str]:
@@ -255,7 +334,7 @@ def _differences(cluster: GroupCluster, calm: GroupCluster) -> list[str]:
 
 def _surplus(cluster: GroupCluster) -> dict[str, int]:
     """The groups beyond the replicas of their models, with the pods that they ask for."""
-    replicas = {model["metadata"]["name"]: model["spec"]["replicas"] for model in cluster.of_kind("ModelDeployment")}
+    replicas = {model["metadata"]["name"]: model["spec"]["replicas"] for model in cluster.of_kind(MODEL)}
     names = [service["metadata"]["name"] for service in cluster.of_kind("Service")]
     pods = {workload["metadata"]["name"]: workload["spec"]["replicas"] for workload in cluster.of_kind("StatefulSet")}
     groups = [(name, *name.rpartition("-group-")) for name in names if "-group-" in name]

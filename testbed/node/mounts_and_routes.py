@@ -23,6 +23,8 @@ from testbed.node.addresses import (
 
 CLIENT_NAMESPACE = "client"
 SECOND_NAMESPACE = "second"
+MARK_OF_FIRST, MARK_OF_SECOND = 1, 2
+"""Of packets of the client to load balancers: the node that they go to. The tables of routes have the same numbers."""
 
 # The kubelet sets these for the whole machine. It finds files in their place that already say what it wants.
 KERNEL_SETTINGS = {
@@ -52,7 +54,8 @@ link set client0 up
 -n {CLIENT_NAMESPACE} route add default via {CLIENT_GATEWAY}
 """
 
-# The link between the nodes, by which each finds the other and its pods, and the client's link to the second.
+# The link between the nodes, by which each finds the other and its pods, and the client's link to the second. Which of
+# its two links the client takes to a load balancer follows from the mark of the packet.
 SECOND_LINKS = f"""
 netns add {SECOND_NAMESPACE}
 link add second0 type veth peer name eth0 netns {SECOND_NAMESPACE}
@@ -70,6 +73,10 @@ link add client1 netns {SECOND_NAMESPACE} type veth peer name eth1 netns {CLIENT
 -n {SECOND_NAMESPACE} link set client1 up
 -n {CLIENT_NAMESPACE} address add {CLIENT_ON_SECOND}/{CLIENT_PREFIX} dev eth1
 -n {CLIENT_NAMESPACE} link set eth1 up
+-n {CLIENT_NAMESPACE} rule add fwmark {MARK_OF_FIRST} lookup {MARK_OF_FIRST}
+-n {CLIENT_NAMESPACE} route add {LOAD_BALANCER_NETWORK} via {CLIENT_GATEWAY} dev eth0 table {MARK_OF_FIRST}
+-n {CLIENT_NAMESPACE} rule add fwmark {MARK_OF_SECOND} lookup {MARK_OF_SECOND}
+-n {CLIENT_NAMESPACE} route add {LOAD_BALANCER_NETWORK} via {CLIENT_GATEWAY_OF_SECOND} dev eth1 table {MARK_OF_SECOND}
 -n {SECOND_NAMESPACE} route add {CLIENT_ADDRESS}/32 via {CLIENT_ON_SECOND} dev client1
 -n {SECOND_NAMESPACE} link add vnet0 type bridge
 -n {SECOND_NAMESPACE} link set vnet0 up
@@ -124,7 +131,15 @@ def lay_network(nodes: int) -> None:
     for links in (LINKS, SECOND_LINKS)[:nodes]:
         for line in links.strip().splitlines():
             _run("ip", *line.split())
+    if nodes == 2:
+        _accept_answers_on_both_links()
     forward_packets()
+
+
+def _accept_answers_on_both_links() -> None:
+    """Of the client: answers come over the link of their connection, which an unmarked packet may not take."""
+    accept = "for file in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 > $file; done"
+    _run("nsenter", f"--net=/run/netns/{CLIENT_NAMESPACE}", "sh", "-c", accept)
 
 
 def forward_packets() -> None:

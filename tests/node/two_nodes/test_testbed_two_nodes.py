@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,3 +126,78 @@ def test_a_deny_all_policy_closes_a_pod_and_its_end_opens_it_again(pods: tuple[P
     wait_until("a closed pod", lambda: not is_reached(first, address(second), 29501), ())
     first.kubectl("delete", "networkpolicy", "closed")
     wait_until("an open pod", lambda: is_reached(first, address(second), 29501), ())
+
+
+# Prints who answers on a connection that stays open while another pod answers new ones, and who these are.
+ASK_ON_AN_OPEN_CONNECTION = """
+import http.client, pathlib, sys, time
+
+host, marker = sys.argv[1], pathlib.Path(sys.argv[2])
+
+def ask(connection):
+    connection.request("GET", "/name")
+    return connection.getresponse().read().decode().strip()
+
+def ask_anew():
+    connection = http.client.HTTPConnection(host, 8000, timeout=5)
+    try:
+        return ask(connection)
+    except OSError:
+        return ""
+    finally:
+        connection.close()
+
+opened = http.client.HTTPConnection(host, 8000, timeout=30)
+opened.connect()
+opened.putrequest("GET", "/name")
+first = ask_anew()
+marker.touch()
+until = time.monotonic() + 60
+while (other := ask_anew()) in ("", first) and time.monotonic() < until:
+    time.sleep(0.2)
+opened.endheaders()
+print(opened.getresponse().read().decode().strip(), other)
+"""
+NAMED = {"command": ["sh", "-c", "mkdir -p /tmp/w && hostname > /tmp/w/name && exec httpd -f -p 8000 -h /tmp/w"]}
+
+
+def internal_balancer(namespace: str) -> dict[str, Any]:
+    """Of the pods with the label `serves`, each node for its own."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "balanced",
+            "namespace": namespace,
+            "annotations": {"service.beta.kubernetes.io/azure-load-balancer-internal": "true"},
+        },
+        "spec": {
+            "type": "LoadBalancer",
+            "externalTrafficPolicy": "Local",
+            "selector": {"serves": "yes"},
+            "ports": [{"port": 8000, "targetPort": 8000}],
+        },
+    }
+
+
+def test_an_open_connection_stays_on_its_node_while_new_ones_go_to_the_other(
+    start_pod: StartPod, node: RunningNode, kubectl: Kubectl, namespace: str, tmp_path: Path
+) -> None:
+    ours = kubectl.within(namespace)
+    ours.apply(internal_balancer(namespace))
+    for name, on_node in (("first", FIRST.name), ("second", SECOND.name)):
+        on(start_pod, name, on_node, NAMED).until("Ready")
+    ours("label", "pod/first", "serves=yes")
+    ours("wait", "service/balanced", "--for=jsonpath={.status.loadBalancer.ingress[0].ip}", "--timeout=60s")
+    host = ours.json("get", "service", "balanced")["status"]["loadBalancer"]["ingress"][0]["ip"]
+    wait_until("an answer", lambda: bool(node.from_client("curl", "-sf", f"http://{host}:8000/name").stdout), ())
+
+    printed: list[str] = []
+    asking = (sys.executable, "-c", ASK_ON_AN_OPEN_CONNECTION, host, str(tmp_path / "opened"))
+    client = threading.Thread(target=lambda: printed.append(str(node.from_client(*asking, timeout=120))))
+    client.start()
+    wait_until("an open connection", (tmp_path / "opened").exists, ())
+    ours("label", "pod/second", "serves=yes")
+    ours("label", "pod/first", "serves-")
+    client.join()
+    assert "stdout='first second\\n'" in printed[0], printed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,10 @@ UNTIL, ENFORCED = "hermetic.dev/pods-until", "hermetic.dev/enforced-models"
 POLICY = "hermetic-binding-gate"
 LEASE_WRITE, STATUS_WRITE = r"/leases/hermetic$", r"/egressaudits/cluster/status"
 CONFIRMED_SECONDS = 900
+REPLICAS = {"replicas": GPU_NODES + 1}
+GROUP = {"accelerator": {"count": 1, "nodes": GPU_NODES + 1}}
+"""What needs one node more than there are: replicas of one node each, and one replica of several nodes."""
+BOTH = pytest.mark.parametrize("spec", [REPLICAS, GROUP], ids=["replicas", "group"])
 LATE = Pool("real")
 """An attested pool without a node: the one that the autoscaler adds comes late."""
 
@@ -72,9 +76,9 @@ def home(sealed: SealedCluster) -> Iterator[Deployments]:
         sealed.operator.start()
 
 
-def a_waiting_model(sealed: SealedCluster, home: Deployments) -> Manifest:
+def a_waiting_model(sealed: SealedCluster, home: Deployments, spec: Mapping[str, Any] = REPLICAS) -> Manifest:
     """A pod that has no node yet, of a model whose other pods use every node; the Lease names the model."""
-    home.apply(a_baked_model("llama", endpoint={}, drainSeconds=5, replicas=GPU_NODES + 1))
+    home.apply(a_baked_model("llama", **{"endpoint": {}, "drainSeconds": 5, **spec}))
     home.wait("all nodes used", lambda: len(running(home)) == GPU_NODES and len(waiting(home)) == 1)
     sealed.wait("the Lease to name it", lambda: f"{home.namespace}/llama" in annotations(sealed)[ENFORCED].split(","))
     (pod,) = waiting(home)
@@ -120,11 +124,12 @@ def end_the_moment(sealed: SealedCluster) -> None:
     sealed.api.merge(LEASE, {"metadata": {"annotations": {UNTIL: over}}})
 
 
+@BOTH
 def test_evidence_that_ends_while_no_operator_runs_leaves_the_waiting_pod_without_a_node(
-    sealed: SealedCluster, home: Deployments
+    sealed: SealedCluster, home: Deployments, spec: dict[str, Any]
 ) -> None:
     """Nothing is written by hand: the evidence ends, and the autoscaler's node comes after that."""
-    pod = a_waiting_model(sealed, home)
+    pod = a_waiting_model(sealed, home, spec)
     latest = timestamp(datetime.now(UTC) + timedelta(minutes=1))
     sealed.attest(lasts=timedelta(seconds=25))
     end = sealed.wait("the Lease to have its end", lambda: until_before(sealed, latest))
@@ -160,8 +165,11 @@ def test_evidence_that_ends_while_no_operator_runs_leaves_the_waiting_pod_withou
     home.until("llama", "Serving", timeout=120)
 
 
-def test_waiting_pod_is_given_a_node_while_the_moment_is_not_over(sealed: SealedCluster, home: Deployments) -> None:
-    a_waiting_model(sealed, home)
+@BOTH
+def test_waiting_pod_is_given_a_node_while_the_moment_is_not_over(
+    sealed: SealedCluster, home: Deployments, spec: dict[str, Any]
+) -> None:
+    a_waiting_model(sealed, home, spec)
     sealed.operator.stop(signal.SIGKILL)
     add_nodes(sealed.api, LATE, 1)
     wait_for("it starts", lambda: len(running(home)) == GPU_NODES + 1)
@@ -215,11 +223,12 @@ def test_coarse_and_long_lists_of_models_refuse_the_same(sealed: SealedCluster, 
     wait_for("a pod of no listed model starts", lambda: len(running(home)) == GPU_NODES + 1)
 
 
+@BOTH
 def test_gate_that_closes_refuses_a_node_before_the_operator_removes_the_pod(
-    sealed: SealedCluster, home: Deployments
+    sealed: SealedCluster, home: Deployments, spec: dict[str, Any]
 ) -> None:
-    """Also where the operator does not get round to it: its right to write Deployments is gone."""
-    a_waiting_model(sealed, home)
+    """Also where the operator does not get round to it: its right to write what runs the pods is gone."""
+    a_waiting_model(sealed, home, spec)
     role = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/hermetic-operator-models"
     binding = sealed.api.get(role)
     sealed.api.delete(role)

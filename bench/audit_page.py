@@ -1,12 +1,12 @@
-"""The sections of docs/figures.md about audits: one among many resources, and one of many clusters."""
+"""The sections of docs/figures.md about audits: of many resources and clusters, the operator's own, and its gate."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from bench import results
-from bench.tables import origin, table
+from bench import closed_gate, evaluation, results
+from bench.tables import Row, middle, origin, table
 from testbed.azure.quota import Quota
 
 SEVERAL_ROWS: tuple[tuple[str, str, Callable[[dict[str, Any]], float], str], ...] = (
@@ -86,4 +86,61 @@ def several_clusters_section() -> Iterator[str]:
         for title, goal, form, sign in SEVERAL_ROWS
     ]
     yield table(("", "goal", "1 cluster", f"{count} clusters"), rows)
+    yield origin(result)
+
+
+def evaluation_section() -> Iterator[str]:
+    """How long an evaluation in the cluster holds what else the operator does."""
+    result = results.load("evaluation")
+    if result is None:
+        return
+    figures = result["figures"]
+    yield f"## The operator's own audit of {figures['pods']:,} pods\n"
+    yield (
+        f"How long the event loop, which serves everything else, is held while a cluster of {figures['objects']:,} "
+        "objects is listed, and while it is evaluated: the longest step by processor time, and how late a timer was. "
+        "The second holds what other programs of the machine took as well; at rest it was "
+        f"{figures['rest']['longest_ms']:g} ms. Evaluation is the worst of {evaluation.ROUNDS} rounds.\n"
+    )
+    rows = [
+        _held("listing", "<= 50", [figures["listing"]]),
+        _held("evaluation in a process of its own, as the operator does", "<= 50", figures["apart"]),
+        _held("evaluation in a thread, for comparison", "", figures["thread"]),
+        _held("evaluation in the loop, for comparison", "", figures["loop"]),
+    ]
+    yield table(("", "goal", "longest step (ms)", "timer late, longest (ms)", "p99 (ms)", "seconds"), rows)
+    yield (
+        f"The evaluation process has {figures['process_peak_rss']:g} MiB at its peak (goal <= 110), and ends after a "
+        "minute without anything to evaluate.\n"
+    )
+    yield origin(result)
+
+
+def _held(label: str, goal: str, rounds: list[dict[str, Any]]) -> Row:
+    keys = ("longest_step_cpu_ms", "longest_ms", "p99_ms", "seconds")
+    return (label, goal, *(f"{max(figures[key] for figures in rounds):g}" for key in keys))
+
+
+def closed_gate_section() -> Iterator[str]:
+    """How soon waiting pods go after a Fail."""
+    result = results.load("closed-gate")
+    if result is None:
+        return
+    rounds = result["figures"]["rounds"]
+    yield f"## The gate closes with {closed_gate.MODELS} models whose pods wait for a node\n"
+    yield (
+        f"{len(rounds)} rounds, all admission policies installed. Seconds from the moment at which an attestation with"
+        " the verdict Fail is applied.\n"
+    )
+    labels = {
+        "seconds_to_first_refused_binding": ("seconds until a Binding is refused", ""),
+        "seconds_to_last_pod_removed": ("seconds until the last waiting pod is removed", "<= 10"),
+    }
+    rows = [
+        (label, goal, middle(rounds, key), f"{max(figures[key] for figures in rounds):g}")
+        for key, (label, goal) in labels.items()
+    ]
+    yield table(("", "goal", "median", "greatest"), rows)
+    if note := result["figures"].get("note"):
+        yield f"{note}\n"
     yield origin(result)

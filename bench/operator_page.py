@@ -1,16 +1,86 @@
-"""The sections of docs/figures.md about the operator: a burst, a steady rate, and restarts."""
+"""The sections of docs/figures.md about the operator: requests, a burst, a steady rate, and restarts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from bench import burst, restart, results, steady
+from bench import burst, restart, results, steady, writes
 from bench.tables import Row, middle, origin, table
 from bench.workload import CHILDREN
 
 CPU_MS_PER_MODEL = 24
 """Goal for the processor time of a create, from the apply until its status is settled."""
+MOST_GROUP_WRITES = 11
+"""Goal for the writes of a create with two nodes."""
+
+
+def writes_section() -> Iterator[str]:
+    """Requests of each act, beside those of the peer."""
+    result = results.load("writes")
+    if result is None:
+        return
+    ours, peers = result["figures"]["hermetic"], result["figures"]["kopf"]
+    yield "## Requests to the API server\n"
+    yield f"Median of {writes.SAMPLES} models per act; every model {_scatter(ours)}. Events in brackets.\n"
+    yield table(
+        ("per model", "goal", "Hermetic writes", "kopf writes", "Hermetic reads", "kopf reads"),
+        [(act, _goal(act), *_pair(ours[act], peers[act])) for act in writes.ACTS],
+    )
+    yield f"With {writes.MODELS} models, one run.\n"
+    names = {"rest": f"{writes.REST_SECONDS} s of rest", "restart": "restart"}
+    yield table(
+        ("in all", "goal", "Hermetic writes", "kopf writes", "Hermetic reads", "kopf reads"),
+        [(label, "0", *_pair(ours[act], peers[act])) for act, label in names.items()],
+    )
+    yield _leases(ours["rest"])
+    yield origin(result)
+
+
+def _goal(act: str) -> str:
+    settled = len(CHILDREN) + 2
+    return {"create": f"<= {settled}", "label change": "0", "apply again": "0"}.get(act, "changed children + 1 to 3")
+
+
+def _scatter(ours: dict[str, Any]) -> str:
+    varied = [act for act in writes.ACTS if ours[act]["most_writes"] != ours[act]["writes"]]
+    return f"alike but in: {', '.join(varied)}" if varied else "alike"
+
+
+def _pair(ours: dict[str, Any], peers: dict[str, Any]) -> Row:
+    return (_counted(ours), _counted(peers), f"{ours['reads']:g}", f"{peers['reads']:g}")
+
+
+def _counted(counts: dict[str, Any]) -> str:
+    events = f" [+{counts['events']:g}]" if counts["events"] else ""
+    refused = f", {counts['refused']:g} refused" if counts["refused"] else ""
+    return f"{counts['writes']:g}{refused}{events}"
+
+
+def _leases(counts: dict[str, Any]) -> str:
+    return f"Hermetic renewed its Lease {counts['leases']} times in the {writes.REST_SECONDS} s; the peer has none.\n"
+
+
+def groups_section() -> Iterator[str]:
+    """What a create of a model of several nodes costs."""
+    result = results.load("groups")
+    if result is None:
+        return
+    figures = result["figures"]
+    yield "## Create a model of two nodes\n"
+    yield (
+        f"One replica, a pod on each node. The median of {figures['samples']} models on simulated nodes.\n"
+        f"{_load_beside(result)}"
+    )
+    yield table(("", "goal", "measured"), [("writes of a create", f"<= {MOST_GROUP_WRITES}", f"{figures['writes']:g}")])
+    yield origin(result)
+
+
+def _load_beside(result: results.Result) -> str:
+    """A sentence for figures of a machine that did other work; "" for those of an idle one."""
+    if result["loadBefore"] <= result["machine"]["cores"]:
+        return ""
+    return "The machine was busy with other work meanwhile: its load average is below.\n"
 
 
 def burst_section() -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The sections of the page about served models that change: adapters, and the number of replicas."""
+"""The sections of the page about served models that change: requests lost on the way."""
 
 from __future__ import annotations
 
@@ -7,6 +7,32 @@ from typing import Any
 
 from bench import results
 from bench.tables import origin, table
+
+
+def rolling_update_section() -> Iterator[str]:
+    """Requests lost while pods are replaced."""
+    result = results.load("rolling-update")
+    if result is None:
+        return
+    yield "## Requests lost in a rolling update\n"
+    yield "A served model on the real node under steady load, one run each.\n"
+    yield table(
+        ("", "goal", "sent", "lost"),
+        [
+            (label, goal, str(result["figures"][key]["sent"]), str(sum(result["figures"][key]["lost"].values())))
+            for key, label, goal in (
+                ("drained", "Hermetic's pods, a connection for each request", "0 of >= 4000"),
+                ("drainedKeepAlive", "Hermetic's pods, connections kept alive", ""),
+                ("control", "the same pods without the drain", "some"),
+            )
+        ],
+    )
+    yield (
+        "A connection that is kept alive stays with its pod to the end: what is sent on it after the engine begins to"
+        " stop is lost, as with vLLM itself. Clients that keep connections must repeat a request that got no answer or"
+        " a 500.\n"
+    )
+    yield origin(result)
 
 
 def adapters_section() -> Iterator[str]:
@@ -60,6 +86,28 @@ def autoscaling_section() -> Iterator[str]:
     yield origin(result)
     if in_real_time:
         yield f"\nWith no time divided: {origin(in_real_time)}"
+
+
+def promotion_section() -> Iterator[str]:
+    """Requests lost while the weights of a route move to a canary."""
+    result = results.load("promotion")
+    if result is None:
+        return
+    figures = result["figures"]
+    promoted, control = figures["promoted"], figures["control"]
+    rate, members = promoted["sent"] / figures["seconds"], promoted["answeredBy"]
+    yield "## Requests lost in a promotion through one Gateway\n"
+    yield (
+        f"Two members of a group share a route of the real Envoy. {rate:.0f} requests a second come in for "
+        f"{figures['seconds']:g} s, half of them streamed, while edits of the weights move 0, 10, 50 and 100 % to the "
+        f"canary. It answered {members['canary']:,} of them, the stable member {members['stable']:,}.\n"
+    )
+    rows = [
+        ("the promotion", "0 of >= 30,000", f"{promoted['sent']:,}", str(sum(promoted["lost"].values()))),
+        ("a pod that is ended at once", "some", f"{control['sent']:,}", str(sum(control["lost"].values()))),
+    ]
+    yield table(("", "goal", "sent", "lost"), rows)
+    yield origin(result)
 
 
 def _load(report: dict[str, Any]) -> tuple[str, str, str]:

@@ -147,23 +147,23 @@ class CloudProvider:
                 say(f"cloud-provider: watch of {kind} ended, listing anew: {error}")
                 time.sleep(RETRY_SECONDS)
 
-    def _note(self, seen: Seen) -> None:
-        known = self._namespaces if seen.kind == "namespaces" else self._services
-        if seen.complete:
-            known.clear()
-            self._listed.add(seen.kind)
-        for thing in seen.objects:
-            if seen.gone:
-                known.pop(_name(thing), None)
+    def _note(self, batch: Seen) -> None:
+        registry = self._namespaces if batch.kind == "namespaces" else self._services
+        if batch.complete:
+            registry.clear()
+            self._listed.add(batch.kind)
+        for thing in batch.objects:
+            if batch.gone:
+                registry.pop(_name(thing), None)
             else:
-                known[_name(thing)] = thing
-        if seen.kind == "services":
-            self._adopt(seen.objects)
+                registry[_name(thing)] = thing
+        if batch.kind == "services":
+            self._adopt(batch.objects)
             self._unsettled = {
-                name for name in self._unsettled | set(map(_name, seen.objects)) if name in self._services
+                name for name in self._unsettled | set(map(_name, batch.objects)) if name in self._services
             }
         else:
-            homes = set(map(_name, seen.objects))
+            homes = set(map(_name, batch.objects))
             self._unsettled |= {name for name, service in self._services.items() if _home(service) in homes}
 
     def _adopt(self, services: Iterable[Service]) -> None:
@@ -214,12 +214,12 @@ class CloudProvider:
     def _address_for(self, service: Service) -> Address:
         annotations = service["metadata"].get("annotations", {})
         internal = annotations.get(INTERNAL) == "true" and not self._switched(service, PLANT_PUBLIC)
-        if internal and (asked := annotations.get(ASKED_ADDRESS)):
-            return self._ledger.book(_private_address(asked), _uid(service), _ports(service))
+        if internal and (requested := annotations.get(ASKED_ADDRESS)):
+            return self._ledger.book(_private_address(requested), _uid(service), _ports(service))
         network = self._private if internal else self._public
-        held = self._ledger.address_of(_uid(service))
-        if held is not None and held in network:
-            return held
+        booked = self._ledger.address_of(_uid(service))
+        if booked is not None and booked in network:
+            return booked
         return self._ledger.book_any(network, _uid(service), _ports(service))
 
     def _switched(self, service: Service, switch: str) -> bool:
@@ -243,8 +243,8 @@ class CloudProvider:
 
     def _write_finalizers(self, service: Service, finalizers: list[str]) -> None:
         # a merge patch replaces the whole list: only on the version that we saw
-        seen = {"finalizers": finalizers, "resourceVersion": service["metadata"]["resourceVersion"]}
-        service["metadata"] = self._api.merge(_path(service), {"metadata": seen})["metadata"]
+        metadata = {"finalizers": finalizers, "resourceVersion": service["metadata"]["resourceVersion"]}
+        service["metadata"] = self._api.merge(_path(service), {"metadata": metadata})["metadata"]
 
     def _publish(self, service: Service, address: Address | None) -> None:
         if _published(service) == (str(address) if address else None):
@@ -295,11 +295,11 @@ def _ports(service: Service) -> frozenset[int]:
     return frozenset(port["port"] for port in service["spec"].get("ports") or ())
 
 
-def _private_address(asked: str) -> Address:
+def _private_address(text: str) -> Address:
     try:
-        address = Address(asked)
+        address = Address(text)
     except ValueError:
-        raise Refused(f"{ASKED_ADDRESS}: {asked!r} is not an IPv4 address") from None
+        raise Refused(f"{ASKED_ADDRESS}: {text!r} is not an IPv4 address") from None
     if not any(address in network for network in PRIVATE_NETWORKS):
         raise Refused(f"PrivateIPAddressNotInSubnet: {address} does not belong to the subnet")
     return address

@@ -96,8 +96,8 @@ class RegistryStandIn:
         if matched := re.fullmatch(r"/v2/(?P<name>.+)/blobs/uploads/(?P<session>[^/]+)", path):
             return self._upload(method, matched["name"], matched["session"], query, headers, body)
         if matched := re.fullmatch(r"/v2/.+/blobs/(?P<digest>sha256:[0-9a-f]{64})", path):
-            held = self.blobs.get(matched["digest"])
-            return Answer(404) if held is None else Answer(200, {"Content-Length": str(len(held))})
+            blob = self.blobs.get(matched["digest"])
+            return Answer(404) if blob is None else Answer(200, {"Content-Length": str(len(blob))})
         if matched := re.fullmatch(r"/v2/(?P<name>.+)/manifests/(?P<reference>[^/]+)", path):
             return self._manifest(method, f"{matched['name']}:{matched['reference']}", headers, body)
         return Answer(404)
@@ -113,15 +113,15 @@ class RegistryStandIn:
     ) -> Answer:
         if session not in self.uploads:
             return _error(404, "BLOB_UPLOAD_UNKNOWN")
-        held = self.uploads[session]
+        received = self.uploads[session]
         if method == "GET":
             return Answer(204, {**self._accepted(name, session).headers})
         if method == "PATCH":
-            if headers["Content-Range"].partition("-")[0] != str(len(held)):
+            if headers["Content-Range"].partition("-")[0] != str(len(received)):
                 return Answer(416, self._accepted(name, session).headers)
-            held += body
+            received += body
             return self._accepted(name, session)
-        content, (digest,) = bytes(held) + body, query["digest"]
+        content, (digest,) = bytes(received) + body, query["digest"]
         if _digest(content) != digest:
             return _error(400, "DIGEST_INVALID")
         self.blobs[digest] = content
@@ -135,8 +135,8 @@ class RegistryStandIn:
         if key not in self.manifests:
             return _error(404, "MANIFEST_UNKNOWN")
         media_type, content = self.manifests[key]
-        held = {"Content-Type": media_type, "Docker-Content-Digest": _digest(content)}
-        return Answer(200, held, b"" if method == "HEAD" else content)
+        answer_headers = {"Content-Type": media_type, "Docker-Content-Digest": _digest(content)}
+        return Answer(200, answer_headers, b"" if method == "HEAD" else content)
 
     def _accepted(self, name: str, session: str) -> Answer:
         last = max(len(self.uploads[session]) - 1, 0)

@@ -191,7 +191,7 @@ def _share() -> dict[str, Any]:
     }
 
 
-def dns_rule(priority: int, action: str, domain_list: str, **rest: Any) -> dict[str, Any]:
+def dns_rule(priority: int, action: str, domain_list: str, **properties: Any) -> dict[str, Any]:
     """A DNS security rule about one domain list."""
     fields = {
         "priority": priority,
@@ -199,7 +199,7 @@ def dns_rule(priority: int, action: str, domain_list: str, **rest: Any) -> dict[
         "dnsResolverDomainLists": [{"id": domain_list}],
         "dnsSecurityRuleState": "Enabled",
     }
-    return {**fields, **rest}
+    return {**fields, **properties}
 
 
 def add_endpoint(azure: FakeAzure, endpoint: str, target: str, *, subnet: str = ENDPOINTS, manual: bool = False) -> str:
@@ -240,7 +240,7 @@ def assign(azure: FakeAzure, principal: str, role: str, scope: str = REGISTRY, n
     )
 
 
-def peer(azure: FakeServices, **rest: Any) -> FakeServices:
+def peer(azure: FakeServices, **properties: Any) -> FakeServices:
     """A peering with a hub in another subscription, both sides; `rest` replaces fields of ours."""
     fields = {
         "peeringState": "Connected",
@@ -252,7 +252,7 @@ def peer(azure: FakeServices, **rest: Any) -> FakeServices:
     azure.put(HUB, {"addressSpace": {"addressPrefixes": ["10.9.0.0/16"]}})
     sealed = {"defaultOutboundAccess": False, "networkSecurityGroup": {"id": RULES}}
     azure.put(HUB_SUBNET, {"addressPrefix": "10.9.1.0/24", **sealed})
-    azure.put(PEERING, {**fields, "remoteVirtualNetwork": {"id": HUB}, **rest})
+    azure.put(PEERING, {**fields, "remoteVirtualNetwork": {"id": HUB}, **properties})
     azure.put(FAR_PEERING, {**fields, "remoteVirtualNetwork": {"id": VNET}})
     return azure
 
@@ -291,7 +291,7 @@ def add_machine(
     return nic
 
 
-def deny_nodes(priority: int = 100, **rest: Any) -> dict[str, Any]:
+def deny_nodes(priority: int = 100, **properties: Any) -> dict[str, Any]:
     """An inbound rule of another machine's group that stops every packet of the nodes."""
     fields = {
         "priority": priority,
@@ -303,7 +303,7 @@ def deny_nodes(priority: int = 100, **rest: Any) -> dict[str, Any]:
         "destinationAddressPrefix": "*",
         "destinationPortRange": "*",
     }
-    return {"name": "deny-nodes", "properties": {**fields, **rest}}
+    return {"name": "deny-nodes", "properties": {**fields, **properties}}
 
 
 def add_hub(azure: FakeAzure, network: str = VNET, **fields: Any) -> str:

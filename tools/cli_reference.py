@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from hermetic.api.condition_updates import STATUS_REASONS, StatusReason
 from hermetic.api.conditions import ConditionType
 from hermetic.api.configuration import Configuration
-from hermetic.api.gateway_reasons import GatewayReason
 from hermetic.api.kubernetes_yaml import dump
-from hermetic.api.reasons import Reason
 from hermetic.api.schema import Schema, structural_schema
 from hermetic.cli.explanations import Page, error_pages, refusal_pages, weights_pages
 from tools.checks_reference import checks_markdown
@@ -93,9 +92,7 @@ def reasons_markdown() -> str:
             GENERATED + _REASONS_INTRODUCTION,
             *_table(("type", "when it is True"), conditions),
             _REASONS_TEXT,
-            *_table(
-                ("reason", "what it means", "what to do", "needs a person"), map(_reason_row, (*Reason, *GatewayReason))
-            ),
+            *_table(("reason", "what it means", "what to do", "needs a person"), map(_reason_row, STATUS_REASONS)),
             _REFUSALS_TEXT,
             *_table(("refusal or finding", "what it means", "what to do"), map(_refusal_row, refusal_pages())),
             _WEIGHTS_TEXT,
@@ -118,7 +115,7 @@ def configuration_markdown() -> str:
     )
 
 
-def _reason_row(reason: Reason | GatewayReason) -> Sequence[str]:
+def _reason_row(reason: StatusReason) -> Sequence[str]:
     return (f"`{reason.value}`", reason.meaning, reason.remedy, "yes" if reason.needs_human else "no")
 
 

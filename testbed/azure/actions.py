@@ -41,8 +41,8 @@ def act(reader: Reader, path: str, query: Mapping[str, str], body: Body) -> Acti
     """The answer of a known action, None for any other POST; raises the refusal."""
     target_id, _, action = path.rstrip("/").rpartition("/")
     kind = take_apart(target_id).type
-    known = ACTIONS.get((kind.lower(), action.lower()))
-    if known is None:
+    action_of_kind = ACTIONS.get((kind.lower(), action.lower()))
+    if action_of_kind is None:
         return None
     versions.check(kind, query.get("api-version", ""))
     reader.demand(target_id, f"{kind}/{action}/action")
@@ -53,25 +53,25 @@ def act(reader: Reader, path: str, query: Mapping[str, str], body: Body) -> Acti
     answered = estate.answers.get((target_id.lower(), action.lower()))
     if isinstance(answered, refusals.Refusal):
         raise answered
-    asked = Asked(estate, target, body, query, reader.page_size)
-    answer, long_running = known
+    request = Asked(estate, target, body, query, reader.page_size)
+    answer, long_running = action_of_kind
     if answered is not None and action.lower().startswith("listnetworkmanager"):
-        answered = _by_skip_token(answered["value"], asked)
+        answered = _by_skip_token(answered["value"], request)
     scope = f"/subscriptions/{subscription_of(target_id)}"
-    return ActionResult(answer(asked) if answered is None else answered, long_running, scope)
+    return ActionResult(answer(request) if answered is None else answered, long_running, scope)
 
 
-def _effective_routes(asked: Asked) -> Body:
-    subnet_id = _subnet_of_running(asked.target)
-    estate = asked.estate
+def _effective_routes(request: Asked) -> Body:
+    subnet_id = _subnet_of_running(request.target)
+    estate = request.estate
     table_id = (estate.properties(subnet_id).get("routeTable") or {}).get("id", "")
     off = propagation_off(estate.find(table_id) if table_id else None)
     return {"value": [route.as_body(off) for route in routes_of(estate, subnet_id)]}
 
 
-def _effective_rules(asked: Asked) -> Body:
-    _subnet_of_running(asked.target)
-    return effective_rules(asked.estate, asked.target)
+def _effective_rules(request: Asked) -> Body:
+    _subnet_of_running(request.target)
+    return effective_rules(request.estate, request.target)
 
 
 def _subnet_of_running(nic: Body) -> str:
@@ -82,60 +82,60 @@ def _subnet_of_running(nic: Body) -> str:
     return str(nic["properties"]["ipConfigurations"][0]["properties"]["subnet"]["id"])
 
 
-def _next_hop(asked: Asked) -> Body:
-    machine_id, nic_id = asked.body.get("targetResourceId", ""), asked.body.get("targetNicResourceId", "")
-    destination = asked.body.get("destinationIPAddress", "")
-    machine = asked.estate.find(machine_id)
+def _next_hop(request: Asked) -> Body:
+    machine_id, nic_id = request.body.get("targetResourceId", ""), request.body.get("targetNicResourceId", "")
+    destination = request.body.get("destinationIPAddress", "")
+    machine = request.estate.find(machine_id)
     if machine is None or not destination:
         raise refusals.bad_request("InvalidRequest", "targetResourceId and destinationIPAddress are required.")
     nics = [nic["id"] for nic in machine["properties"]["networkProfile"]["networkInterfaces"]]
     if len(nics) > 1 and not nic_id:
         raise refusals.bad_request("NicNotSpecified", "A machine with several interfaces needs targetNicResourceId.")
-    subnet_id = _subnet_of_running(asked.estate[nic_id or nics[0]])
-    hop = next_hop(asked.estate, subnet_id, destination)
+    subnet_id = _subnet_of_running(request.estate[nic_id or nics[0]])
+    hop = next_hop(request.estate, subnet_id, destination)
     return {"nextHopType": hop.hop, "nextHopIpAddress": hop.address or None, "routeTableId": hop.table}
 
 
-def _effective_configurations(asked: Asked) -> Body:
+def _effective_configurations(request: Asked) -> Body:
     """Network Manager has applied nothing unless the estate says what."""
-    return _by_skip_token([], asked)
+    return _by_skip_token([], request)
 
 
-def _linked_policies(asked: Asked) -> Body:
-    return {"value": [{"id": parent_of(link["id"])} for link in _links(asked, "dnsResolverPolicies")]}
+def _linked_policies(request: Asked) -> Body:
+    return {"value": [{"id": parent_of(link["id"])} for link in _links(request, "dnsResolverPolicies")]}
 
 
-def _linked_rulesets(asked: Asked) -> Body:
+def _linked_rulesets(request: Asked) -> Body:
     return {
         "value": [
             {"id": parent_of(link["id"]), "properties": {"virtualNetworkLink": {"id": link["id"]}}}
-            for link in _links(asked, "dnsForwardingRulesets")
+            for link in _links(request, "dnsForwardingRulesets")
         ]
     }
 
 
-def _links(asked: Asked, family: str) -> list[Body]:
+def _links(request: Asked, family: str) -> list[Body]:
     kind = f"Microsoft.Network/{family}/virtualNetworkLinks"
-    ours = asked.target["id"].lower()
-    return [link for link in asked.estate.of_type(kind) if link["properties"]["virtualNetwork"]["id"].lower() == ours]
+    ours = request.target["id"].lower()
+    return [link for link in request.estate.of_type(kind) if link["properties"]["virtualNetwork"]["id"].lower() == ours]
 
 
-def _hub_routes(asked: Asked) -> Body:
+def _hub_routes(request: Asked) -> Body:
     default = {"addressPrefixes": ["0.0.0.0/0"], "nextHopType": "Azure Firewall", "nextHops": [], "asPath": ""}
-    firewall = asked.target["properties"].get("azureFirewall")
+    firewall = request.target["properties"].get("azureFirewall")
     return {"value": [default | {"nextHops": [firewall["id"]], "routeOrigin": firewall["id"]}] if firewall else []}
 
 
-def _learned_routes(asked: Asked) -> Body:
+def _learned_routes(request: Asked) -> Body:
     """Without an override a gateway has learned its clients' pool and nothing else."""
-    prefixes = [prefix for prefix in reach(asked.estate, asked.target) if network_of(prefix)]
+    prefixes = [prefix for prefix in reach(request.estate, request.target) if network_of(prefix)]
     return {"value": [{"network": prefix, "origin": "Network", "nextHop": None, "asPath": ""} for prefix in prefixes]}
 
 
-def _by_skip_token(rows: list[Body], asked: Asked) -> Body:
+def _by_skip_token(rows: list[Body], request: Asked) -> Body:
     """Network Manager's two lists page by a token in the request's body, not by a nextLink."""
-    start = int(asked.body.get("skipToken") or 0)
-    end = start + asked.page_size
+    start = int(request.body.get("skipToken") or 0)
+    end = start + request.page_size
     return {"value": rows[start:end], **({"skipToken": str(end)} if end < len(rows) else {})}
 
 

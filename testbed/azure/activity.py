@@ -57,7 +57,7 @@ def matching(events: Iterable[Body], subscription: str, filter_: str) -> list[Bo
     start, end = _moment(match[1]), _moment(match[2])
     if end - start > KEPT:
         raise refusals.bad_request("BadRequest", "The start time cannot be more than 90 days in the past.")
-    kept = [
+    selected = [
         event
         for event in events
         if event["subscriptionId"].lower() == subscription.lower() and start <= _moment(event["eventTimestamp"]) <= end
@@ -65,17 +65,17 @@ def matching(events: Iterable[Body], subscription: str, filter_: str) -> list[Bo
     key, value = (match[3] or "").lower(), (match[4] or "").lower()
     fields = {"resourcegroupname": "resourceGroupName", "resourceuri": "resourceId", "correlationid": "correlationId"}
     if key == "resourceprovider":
-        kept = [one for one in kept if one["resourceProviderName"]["value"].lower() == value]
+        selected = [event for event in selected if event["resourceProviderName"]["value"].lower() == value]
     elif key:
-        kept = [one for one in kept if str(one.get(fields[key], "")).lower() == value]
-    return sorted(kept, key=lambda one: _moment(one["eventTimestamp"]), reverse=True)
+        selected = [event for event in selected if str(event.get(fields[key], "")).lower() == value]
+    return sorted(selected, key=lambda event: _moment(event["eventTimestamp"]), reverse=True)
 
 
 def _moment(text: str) -> datetime:
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise refusals.bad_request("BadRequest", f"'{text}' is not a time.") from None
-    if found.tzinfo is None:
+    if moment.tzinfo is None:
         raise refusals.bad_request("BadRequest", f"'{text}' has no zone.")
-    return found
+    return moment

@@ -50,8 +50,8 @@ class Denied:
     by_lock: bool = False
 
     def covers(self, identifier: str, action: str) -> bool:
-        scope, wanted = self.scope.lower().rstrip("/"), identifier.lower().rstrip("/")
-        below = wanted == scope or wanted.startswith(scope + "/")
+        scope, resource = self.scope.lower().rstrip("/"), identifier.lower().rstrip("/")
+        below = resource == scope or resource.startswith(scope + "/")
         return below and fnmatch.fnmatch(action.lower(), self.action.lower())
 
 
@@ -127,8 +127,8 @@ class Estate:
         if parent and key:
             flat = kind.lower() in embedded.FLAT
             child = {"name": name_of(identifier), **(properties or {})} if flat else _child(identifier, properties)
-            held = parent.setdefault("properties", {})
-            held[key] = [*(held.get(key) or ()), child]
+            parent_properties = parent.setdefault("properties", {})
+            parent_properties[key] = [*(parent_properties.get(key) or ()), child]
             return identifier
         self._index = None
         self.resources[identifier.lower()] = {
@@ -146,8 +146,8 @@ class Estate:
         parent = self.resources.get(parent_of(identifier).lower())
         key = embedded.key_of(parent["type"], type_of(identifier).rpartition("/")[2]) if parent else None
         if parent and key:
-            kept = [child for child in parent["properties"][key] if child["name"].lower() != name_of(folded)]
-            parent["properties"][key] = kept
+            children = [child for child in parent["properties"][key] if child["name"].lower() != name_of(folded)]
+            parent["properties"][key] = children
             return
         self._index = None
         del self.resources[folded]
@@ -194,8 +194,8 @@ class Estate:
 
     def denial(self, identifier: str, action: str) -> Denied | None:
         """What forbids it; a deny assignment comes before what no role allows, as ARM weighs them."""
-        found = [denial for denial in self.denied if denial.covers(identifier, action)]
-        return max(found, key=lambda one: one.by_lock, default=None)
+        denials = [denial for denial in self.denied if denial.covers(identifier, action)]
+        return max(denials, key=lambda denial: denial.by_lock, default=None)
 
     def copy(self) -> Estate:
         self._index = None

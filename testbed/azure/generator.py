@@ -63,11 +63,15 @@ class Topology:
         Each is a (check, resource, severity).
         """
         reported = fails | doubts if self.hides else fails
-        return [wanted for wanted in self.expected if not any(wanted.is_met_by(*found) for found in reported)]
+        return [
+            expectation
+            for expectation in self.expected
+            if not any(expectation.is_met_by(*finding) for finding in reported)
+        ]
 
     def false_alarms(self, fails: set[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
         """Fails that nothing planted explains."""
-        explained = self.also | {wanted.check for wanted in self.expected}
+        explained = self.also | {expectation.check for expectation in self.expected}
         return sorted(fail for fail in fails if fail[0] not in explained)
 
 
@@ -110,19 +114,21 @@ def _drawn(chance: random.Random, estate: Estate, count: int) -> list[Plant]:
     fitting = [plant for _, plant in sorted(PLANTS.items()) if plant.fits(estate)]
     chance.shuffle(fitting)
     chosen: list[Plant] = []
-    taken: set[str] = set()
+    occupied: set[str] = set()
     for plant in fitting:
         if len(chosen) == count:
             break
-        if taken.isdisjoint(plant.spots):
+        if occupied.isdisjoint(plant.spots):
             chosen.append(plant)
-            taken |= plant.spots
+            occupied |= plant.spots
     return chosen
 
 
 def _planted(seed: int, layout: str, estate: Estate, plants: list[Plant], chance: random.Random | None) -> Topology:
     decoys = _disguise(chance, estate, plants) if chance else []
-    expected = [_as_expected(wanted, plant, len(plants) > 1) for plant in plants for wanted in plant.into(estate)]
+    expected = [
+        _as_expected(expectation, plant, len(plants) > 1) for plant in plants for expectation in plant.into(estate)
+    ]
     also = INFORMATIVE.union(*(plant.also for plant in plants), *(_unfiltered(plant, estate) for plant in plants))
     if chance:
         _shuffle_lists(chance, estate)
@@ -133,7 +139,7 @@ def _planted(seed: int, layout: str, estate: Estate, plants: list[Plant], chance
 
 def _most_severe(expected: list[Expected]) -> tuple[Expected, ...]:
     """A check says of a resource what is worst: two plants on one resource are one finding."""
-    return tuple(one for one in expected if not any(_outranks(other, one) for other in expected))
+    return tuple(finding for finding in expected if not any(_outranks(other, finding) for other in expected))
 
 
 def _outranks(other: Expected, expected: Expected) -> bool:

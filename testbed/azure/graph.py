@@ -91,8 +91,8 @@ class ResourceGraph:
         return answer
 
     def _token(self, rows: list[Body], end: int) -> str:
-        known = next((name for name, held in self._paged.items() if held is rows), None)
-        name = known or secrets.token_hex(8)
+        page_name = next((name for name, page_rows in self._paged.items() if page_rows is rows), None)
+        name = page_name or secrets.token_hex(8)
         self._paged[name] = rows
         while len(self._paged) > 16:
             self._paged.popitem(last=False)
@@ -101,9 +101,11 @@ class ResourceGraph:
 
 def rows_of(estate: Estate, query: Query, subscriptions: list[str] | None) -> Iterator[Body]:
     """The rows of a query's table that the caller may read, of the types that can pass its first filters."""
-    asked = {subscription.lower() for subscription in subscriptions} if subscriptions else None
+    requested = {subscription.lower() for subscription in subscriptions} if subscriptions else None
     if query.table == "resourcecontainers":
-        yield from (row for row in _containers(estate) if asked is None or row["subscriptionId"].lower() in asked)
+        yield from (
+            row for row in _containers(estate) if requested is None or row["subscriptionId"].lower() in requested
+        )
         return
     belongs = _TABLES.get(query.table)
     if belongs is None:
@@ -113,7 +115,7 @@ def rows_of(estate: Estate, query: Query, subscriptions: list[str] | None) -> It
             continue
         for body in estate.index.of_type(kind):
             row = _row(estate, body)
-            if row and (asked is None or row["subscriptionId"].lower() in asked):
+            if row and (requested is None or row["subscriptionId"].lower() in requested):
                 yield row
 
 
@@ -137,14 +139,14 @@ _TABLES: dict[str, Callable[[str], bool]] = {
 
 
 def _row(estate: Estate, body: Body) -> Body | None:
-    known: Body | None = estate.graph.get(body["id"].lower(), body) if estate.graph else body
-    if known is None or not estate.may(body["id"], f"{body['type']}/read"):
+    resource: Body | None = estate.graph.get(body["id"].lower(), body) if estate.graph else body
+    if resource is None or not estate.may(body["id"], f"{body['type']}/read"):
         return None
     row = _base(body["id"], body["name"], body["type"]) | {
-        column: known.get(column, absent) for column, absent in COLUMNS.items()
+        column: resource.get(column, absent) for column, absent in COLUMNS.items()
     }
     if row["type"] == INSTANCE_NICS and "graph" not in estate.scale_set_outbound_shown_by:
-        row["properties"] = {key: value for key, value in known["properties"].items() if key != OUTBOUND}
+        row["properties"] = {key: value for key, value in resource["properties"].items() if key != OUTBOUND}
     return row
 
 

@@ -42,8 +42,8 @@ def _either(left: Expression, right: Expression) -> Expression:
 
 
 def _both(left: Expression, right: Expression) -> Expression:
-    known = [side.types for side in (left, right) if side.types is not None]
-    types = frozenset.intersection(*known) if known else None
+    type_sets = [side.types for side in (left, right) if side.types is not None]
+    types = frozenset.intersection(*type_sets) if type_sets else None
     return Expression(lambda row: bool(left.value(row)) and bool(right.value(row)), types=types)
 
 
@@ -110,11 +110,11 @@ def _member(reader: Reader, left: Expression, word: str) -> Expression:
         choices.append(_primary(reader))
     reader.expect(")")
     fold = _folded if word.endswith("~") else _text
-    wanted = frozenset(fold(choice.value({})) for choice in choices)
+    folded_choices = frozenset(fold(choice.value({})) for choice in choices)
     if word.startswith("!"):
-        return Expression(lambda row: fold(left.value(row)) not in wanted)
-    types = frozenset(choice.casefold() for choice in wanted) if left.name == "type" else None
-    return Expression(lambda row: fold(left.value(row)) in wanted, types=types)
+        return Expression(lambda row: fold(left.value(row)) not in folded_choices)
+    types = frozenset(choice.casefold() for choice in folded_choices) if left.name == "type" else None
+    return Expression(lambda row: fold(left.value(row)) in folded_choices, types=types)
 
 
 def _primary(reader: Reader) -> Expression:
@@ -156,10 +156,10 @@ def _path(reader: Reader, base: Expression) -> Expression:
 
 def _member_of(base: Expression, step: str | int) -> Expression:
     def value(row: Row) -> Any:
-        held = base.value(row)
+        row_value = base.value(row)
         if isinstance(step, int):
-            return held[step] if isinstance(held, list) and step < len(held) else None
-        return held.get(step) if isinstance(held, dict) else None
+            return row_value[step] if isinstance(row_value, list) and step < len(row_value) else None
+        return row_value.get(step) if isinstance(row_value, dict) else None
 
     return Expression(value, f"{base.name}_{step}")
 

@@ -41,22 +41,22 @@ class Reader:
 
     def get(self, path: str, query: Query) -> Body:
         """The body of a 200; raises the refusal otherwise."""
-        taken, version = take_apart(path), query.get("api-version", "")
-        if not taken.namespace:
+        parsed, version = take_apart(path), query.get("api-version", "")
+        if not parsed.namespace:
             return self._container(path.rstrip("/"), query)
-        if not taken.types:
-            return providers.body_of(self, path.rstrip("/"), taken, version)
-        if taken.type.lower() == activity.TYPE.lower():
+        if not parsed.types:
+            return providers.body_of(self, path.rstrip("/"), parsed, version)
+        if parsed.type.lower() == activity.TYPE.lower():
             return self._activity(path.rstrip("/"), query)
-        if taken.type.lower() in _OF_THE_CALLER:
-            return self._of_the_caller(taken, query)
-        if taken.is_list:
-            return self._list(path.rstrip("/"), taken, query)
-        versions.check(taken.type, version)
-        providers.must_be_offered(self.estate, taken.type, version)
-        self.demand(path, f"{taken.type}/read")
-        providers.must_be_registered(self.estate, path, taken)
-        return self.shown(self._resource(path.rstrip("/"), taken), version, query)
+        if parsed.type.lower() in _OF_THE_CALLER:
+            return self._of_the_caller(parsed, query)
+        if parsed.is_list:
+            return self._list(path.rstrip("/"), parsed, query)
+        versions.check(parsed.type, version)
+        providers.must_be_offered(self.estate, parsed.type, version)
+        self.demand(path, f"{parsed.type}/read")
+        providers.must_be_registered(self.estate, path, parsed)
+        return self.shown(self._resource(path.rstrip("/"), parsed), version, query)
 
     def _of_the_caller(self, arm_path: ArmPath, query: Query) -> Body:
         """What the caller may do at a scope; a caller that may read anything there may read that."""
@@ -147,11 +147,11 @@ class Reader:
 
     def _assigned(self, scope: str, query: Query) -> list[Body]:
         """Role assignments at the scope and above it; below it too unless the filter says `atScope()`."""
-        wanted, only_at = scope.lower().rstrip("/"), "atscope()" in query.get("$filter", "").lower()
+        at_scope, only_at = scope.lower().rstrip("/"), "atscope()" in query.get("$filter", "").lower()
         chosen = []
         for row in self.estate.of_type(ASSIGNMENTS):
             at = take_apart(row["id"]).scope.lower()
-            above, below = f"{wanted}/".startswith(f"{at}/"), at.startswith(f"{wanted}/")
+            above, below = f"{at_scope}/".startswith(f"{at}/"), at.startswith(f"{at_scope}/")
             if above or (below and not only_at):
                 chosen.append(row)
         return chosen
@@ -165,8 +165,8 @@ class Reader:
         if end >= total:
             return {"value": rows}
         token = base64.urlsafe_b64encode(f"offset:{end}".encode()).decode()
-        kept = "".join(f"&{quote(name)}={quote(value)}" for name, value in query.items() if name not in _PAGING)
-        link = f"{self.url}{path}?api-version={query['api-version']}{kept}&%24skiptoken={quote(token)}"
+        parameters = "".join(f"&{quote(name)}={quote(value)}" for name, value in query.items() if name not in _PAGING)
+        link = f"{self.url}{path}?api-version={query['api-version']}{parameters}&%24skiptoken={quote(token)}"
         return {"value": rows, "nextLink": link}
 
     # ------------------------------------------------------------------ subscriptions and groups
@@ -205,8 +205,8 @@ class Reader:
         own = self.estate.resources.get(scope.lower())
         subscription, group = subscription_of(scope), group_of(scope)
         if group:
-            rest = {"location": "swedencentral", "properties": {"provisioningState": "Succeeded"}}
-            return own or {"id": scope, "name": group, "type": "Microsoft.Resources/resourceGroups", **rest}
+            fields = {"location": "swedencentral", "properties": {"provisioningState": "Succeeded"}}
+            return own or {"id": scope, "name": group, "type": "Microsoft.Resources/resourceGroups", **fields}
         return own or {
             "id": scope,
             "subscriptionId": subscription,
@@ -219,12 +219,12 @@ class Reader:
         """The generic list: what there is, without properties; `$filter=resourceType eq '...'` narrows it."""
         scope = path.rpartition("/")[0]
         self.demand(scope, "Microsoft.Resources/subscriptions/resources/read")
-        wanted = _resource_type(query.get("$filter", ""))
+        resource_type = _resource_type(query.get("$filter", ""))
         rows = [
             {key: value for key, value in body.items() if key not in {"properties", "etag"}}
             for body in self.estate.index.scopes.get(scope.lower(), [])
             if len(take_apart(body["id"]).types) == 1
-            and wanted in {"", body["type"].lower()}
+            and resource_type in {"", body["type"].lower()}
             and self.estate.may(body["id"], f"{body['type']}/read")
         ]
         return self._page(path, query, self._slice(rows, query), len(rows))

@@ -27,13 +27,13 @@ class Parsed(BaseException):
 def main() -> None:
     socket.socket.connect = _no_network  # type: ignore[method-assign]
     socket.socket.connect_ex = _no_network  # type: ignore[method-assign]
-    asked = json.load(sys.stdin)
+    command_lines = json.load(sys.stdin)
     answers = sys.stdout
     with contextlib.redirect_stdout(io.StringIO()):
         cli = importlib.import_module("azure.cli.core").get_default_cli()
         events = importlib.import_module("knack.events")
         cli.register_event(events.EVENT_INVOKER_POST_PARSE_ARGS, _understood)
-        parsed = [_answer(cli, words) for words in asked]
+        parsed = [_answer(cli, command_line) for command_line in command_lines]
     json.dump(parsed, answers)
 
 
@@ -57,15 +57,15 @@ def _answer(cli: Any, texts: list[str]) -> dict[str, Any]:
 
 
 def _understood(_: Any, command: str, args: Any, **_more: Any) -> NoReturn:
-    known = vars(args)["_cmd"]
-    if missing := _missing(known, args):
+    command_class = vars(args)["_cmd"]
+    if missing := _missing(command_class, args):
         raise ValueError(f"{command}: required, and not given: {', '.join(missing)}")
-    raise Parsed(is_preview=bool(known.preview_info))
+    raise Parsed(is_preview=bool(command_class.preview_info))
 
 
-def _missing(known: Any, args: Any) -> list[str]:
+def _missing(command_class: Any, args: Any) -> list[str]:
     """Generated commands ask for their names only when they run; --ids may stand for all of them."""
-    schema = getattr(known, "get_arguments_schema", None)
+    schema = getattr(command_class, "get_arguments_schema", None)
     if schema is None or getattr(args, "_ids", None) or getattr(args, "ids", None):
         return []
     undefined = importlib.import_module("azure.cli.core.aaz").AAZUndefined

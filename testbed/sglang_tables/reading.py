@@ -61,7 +61,7 @@ class Reading:
 
     def flags(self) -> dict[str, Flag]:
         """Every flag by its first name; argparse's own --help among them."""
-        found: dict[str, Flag] = {"--help": {"value": "none", "aliases": ["-h"]}}
+        flags_by_name: dict[str, Flag] = {"--help": {"value": "none", "aliases": ["-h"]}}
         spelled = {"--help", "-h"}
         for argument in (*self._of_fields(), *self._written_out()):
             name, flag = self._flag(argument)
@@ -71,8 +71,8 @@ class Reading:
             if spelled & {name, *aliases, *negations}:
                 raise NotUnderstood(argument.module, ast.Name(name), "two flags share an option string")
             spelled |= {name, *aliases, *negations}
-            found[name] = flag
-        return found
+            flags_by_name[name] = flag
+        return flags_by_name
 
     def environment(self) -> list[str]:
         """Every variable of the registry `Envs`; others are read here and there, and are on no list."""
@@ -106,27 +106,27 @@ class Reading:
         dashed = "--" + name.replace("_", "-")
         match elts[1]:
             case ast.Call(func=ast.Name(id="Arg"), keywords=keywords):
-                given = {keyword.arg: keyword.value for keyword in keywords if keyword.arg}
+                keywords_given = {keyword.arg: keyword.value for keyword in keywords if keyword.arg}
             case ast.Call():  # Derived: no input
                 return
             case _:
-                given = {}
-        if "no_cli" in given:
+                keywords_given = {}
+        if "no_cli" in keywords_given:
             return
-        names = [self._text(module, given.pop("cli_name"))] if "cli_name" in given else [dashed]
-        if "aliases" in given:
-            aliases = self.value(module, given.pop("aliases"))
+        names = [self._text(module, keywords_given.pop("cli_name"))] if "cli_name" in keywords_given else [dashed]
+        if "aliases" in keywords_given:
+            aliases = self.value(module, keywords_given.pop("aliases"))
             assert isinstance(aliases, list)
             names += aliases
-        if "type_parser" in given:
-            given["type"] = given.pop("type_parser")
-        if "action_kwargs" in given:
-            extra = given.pop("action_kwargs")
+        if "type_parser" in keywords_given:
+            keywords_given["type"] = keywords_given.pop("type_parser")
+        if "action_kwargs" in keywords_given:
+            extra = keywords_given.pop("action_kwargs")
             assert isinstance(extra, ast.Dict)
-            given |= {
+            keywords_given |= {
                 self._text(module, key): value for key, value in zip(extra.keys, extra.values, strict=True) if key
             }
-        yield Argument(module, names, given, elts[0])
+        yield Argument(module, names, keywords_given, elts[0])
 
     def _written_out(self) -> Iterator[Argument]:
         """The calls of `parser.add_argument` in ServerArgs.add_cli_args."""
@@ -161,9 +161,9 @@ class Reading:
         if flag["value"] != "none":
             stated = argument.given.get("choices")
             if stated is not None and name not in UNKNOWN_CHOICES:
-                found = self.value(argument.module, stated)
-                assert isinstance(found, list)
-                choices = found
+                stated_choices = self.value(argument.module, stated)
+                assert isinstance(stated_choices, list)
+                choices = stated_choices
             if choices:
                 flag["choices"] = sorted(map(str, choices))
             if kind != "text":
@@ -177,19 +177,19 @@ class Reading:
             if parser not in TYPES:
                 raise NotUnderstood(argument.module, argument.given["type"], "a type never seen")
             return TYPES[parser], [], "one"
-        found: tuple[str, list[object], str] = ("text", [], "one")
+        flag_type: tuple[str, list[object], str] = ("text", [], "one")
         match _without_none(argument.annotated):
             case ast.Subscript(value=ast.Name(id="Literal"), slice=members):
                 listed = members.elts if isinstance(members, ast.Tuple) else [members]
                 values = [self.value(argument.module, member) for member in listed]
-                found = ("int" if isinstance(values[0], int) else "text", values, "one")
+                flag_type = ("int" if isinstance(values[0], int) else "text", values, "one")
             case ast.Subscript(value=ast.Name(id="List" | "list"), slice=ast.Name(id=of)):
-                found = (TYPES.get(of, "text"), [], "many")
+                flag_type = (TYPES.get(of, "text"), [], "many")
             case ast.Name(id="bool"):
-                found = ("bool", [], "none")
+                flag_type = ("bool", [], "none")
             case ast.Name(id=of):
-                found = (TYPES.get(of, "text"), [], "one")
-        return found
+                flag_type = (TYPES.get(of, "text"), [], "one")
+        return flag_type
 
     def _arity(self, argument: Argument, kind: str, default: str) -> str:
         nargs = self.value(argument.module, argument.given["nargs"]) if "nargs" in argument.given else None
@@ -218,26 +218,26 @@ class Reading:
 
     def value(self, module: str, node: ast.expr) -> object:
         """What an expression of constants, lists and names of lists is worth; sets and tuples count as lists."""
-        found: object = None
+        result: object = None
         match node:
             case ast.Constant(value=value):
                 return value
             case ast.List(elts=elts) | ast.Tuple(elts=elts) | ast.Set(elts=elts):
-                found = [self.value(module, elt) for elt in elts]
+                result = [self.value(module, elt) for elt in elts]
             case ast.BinOp(left=left, op=ast.Add(), right=right):
-                found = self._sum(self.value(module, left), self.value(module, right))
+                result = self._sum(self.value(module, left), self.value(module, right))
             case ast.Call(func=ast.Name(id="set" | "frozenset" | "list" | "tuple"), args=[inner]):
-                found = self.value(module, inner)
+                result = self.value(module, inner)
             case ast.Call(func=ast.Name(id=name), args=[]) if name in COMPUTED:
                 where, listed = COMPUTED[name]
-                found = self._named(where, listed)
+                result = self._named(where, listed)
             case ast.Name(id=name):
-                found = self._named(module, name)
+                result = self._named(module, name)
             case ast.Attribute(value=ast.Name(id=name), attr=attribute):
-                found = self._of_class(module, name, attribute, node)
-        if found is None:
+                result = self._of_class(module, name, attribute, node)
+        if result is None:
             raise NotUnderstood(module, node, "an expression never seen")
-        return found
+        return result
 
     def _sum(self, left: object, right: object) -> object:
         if isinstance(left, list) and isinstance(right, list):

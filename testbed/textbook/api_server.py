@@ -86,37 +86,43 @@ class ApiServerStandIn:
             return 200, {"major": "1", "minor": "34"}
         if url.path == "/apis":
             return 200, {"kind": "APIGroupList", "groups": _groups(self._versions())}
-        version, rest = ("v1", parts[2:]) if parts[0] == "api" else ("/".join(parts[1:3]), parts[3:])
+        version, path = ("v1", parts[2:]) if parts[0] == "api" else ("/".join(parts[1:3]), parts[3:])
         if version not in self._versions():
             return 404, _status(404, "NotFound")
-        if not rest:
+        if not path:
             return 200, {"kind": "APIResourceList", "resources": self._resources(version)}
-        return self._found(version, rest, parse_qs(url.query).get("fieldSelector", [""])[0])
+        return self._found(version, path, parse_qs(url.query).get("fieldSelector", [""])[0])
 
-    def _found(self, version: str, rest: list[str], selector: str) -> tuple[int, Manifest]:
-        namespace, path = (rest[1], rest[2:]) if rest[0] == "namespaces" and len(rest) > 2 else ("", rest)
+    def _found(self, version: str, parts: list[str], selector: str) -> tuple[int, Manifest]:
+        namespace, path = (parts[1], parts[2:]) if parts[0] == "namespaces" and len(parts) > 2 else ("", parts)
         resource_names = {resource["name"] for resource in self._resources(version)}
         if path[0] not in resource_names and version not in BUILT_IN:
             return 404, _status(404, "NotFound")
-        wanted = selector.removeprefix("metadata.name=") or "/".join(path[1:])
+        name = selector.removeprefix("metadata.name=") or "/".join(path[1:])
         items = [
-            one
-            for one in self._objects
-            if one["apiVersion"] == version
-            and plural(one["kind"]) == path[0]
-            and namespace in {"", one["metadata"].get("namespace", "")}
-            and wanted in {"", one["metadata"]["name"]}
+            manifest
+            for manifest in self._objects
+            if manifest["apiVersion"] == version
+            and plural(manifest["kind"]) == path[0]
+            and namespace in {"", manifest["metadata"].get("namespace", "")}
+            and name in {"", manifest["metadata"]["name"]}
         ]
         if len(path) > 1:
             return (200, items[0]) if items else (404, _status(404, "NotFound"))
         return 200, {"kind": "List", "apiVersion": version, "metadata": {"resourceVersion": "1000"}, "items": items}
 
     def _versions(self) -> list[str]:
-        return sorted({*BUILT_IN, *(one["apiVersion"] for one in self._objects), *(one for one, _ in self._defined())})
+        return sorted(
+            {
+                *BUILT_IN,
+                *(manifest["apiVersion"] for manifest in self._objects),
+                *(manifest for manifest, _ in self._defined()),
+            }
+        )
 
     def _defined(self) -> set[tuple[str, str]]:
         """Version and kind of every CustomResourceDefinition."""
-        definitions = [one["spec"] for one in self._objects if one["kind"] == "CustomResourceDefinition"]
+        definitions = [manifest["spec"] for manifest in self._objects if manifest["kind"] == "CustomResourceDefinition"]
         return {
             (f"{spec['group']}/{version['name']}", spec["names"]["kind"])
             for spec in definitions
@@ -124,7 +130,7 @@ class ApiServerStandIn:
         }
 
     def _resources(self, version: str) -> list[Manifest]:
-        shown = {(one["apiVersion"], one["kind"]) for one in self._objects} | self._defined()
+        shown = {(manifest["apiVersion"], manifest["kind"]) for manifest in self._objects} | self._defined()
         kinds = {kind for served, kind in shown if served == version}
         return [{"name": plural(kind), "kind": kind} for kind in sorted(kinds)]
 

@@ -72,13 +72,13 @@ class ParserReading:
         self.call_method(command, "subparser_init", [PARSER])
         return self.arguments
 
-    def call_method(self, owner: ClassReference, name: str, given: list[object]) -> object:
+    def call_method(self, owner: ClassReference, name: str, arguments: list[object]) -> object:
         for cls in self.ancestry(owner):
             for node in cls.node.body:
                 if isinstance(node, ast.FunctionDef) and node.name == name:
                     decorated = {d.id for d in node.decorator_list if isinstance(d, ast.Name)}
                     bound = [] if "staticmethod" in decorated else [owner]
-                    return self.call(Definition(cls.module, node), [*bound, *given], owner=cls)
+                    return self.call(Definition(cls.module, node), [*bound, *arguments], owner=cls)
         raise NotUnderstood(owner.module, owner.node, f"no method {name} in the class or its bases")
 
     def ancestry(self, cls: ClassReference) -> Iterator[ClassReference]:
@@ -88,14 +88,14 @@ class ParserReading:
             if isinstance(meaning, Definition) and isinstance(meaning.node, ast.ClassDef):
                 yield from self.ancestry(ClassReference(meaning.module, meaning.node))
 
-    def call(self, function: Definition, given: list[object], owner: ClassReference | None = None) -> object:
+    def call(self, function: Definition, arguments: list[object], owner: ClassReference | None = None) -> object:
         node = function.node
         assert isinstance(node, ast.FunctionDef)
         names = [argument.arg for argument in node.args.args]
         scope: Scope = {}
         for name, default in zip(reversed(names), reversed(node.args.defaults), strict=False):
             scope[name] = default.value if isinstance(default, ast.Constant) else UNREAD
-        scope |= dict(zip(names, given, strict=False))
+        scope |= dict(zip(names, arguments, strict=False))
         return FunctionReading(self, function.module, scope, owner).run(node.body)
 
 
@@ -176,34 +176,34 @@ class FunctionReading:
             case ast.Name(id=name) if isinstance(self.scope.get(name), bool):
                 return bool(self.scope[name])
             case ast.Compare(left=ast.Constant(value=key), ops=[ast.In()], comparators=[container]):
-                held = self.value(container)
-                if isinstance(held, dict):
-                    return key in held
+                container_value = self.value(container)
+                if isinstance(container_value, dict):
+                    return key in container_value
             case ast.BoolOp(op=ast.And(), values=values) if all("sys.argv" in ast.unparse(v) for v in values):
                 return False  # the condition is whether the user asked for the help text
         raise self._lost(test, "a condition that cannot be decided from the source")
 
     def value(self, node: ast.expr) -> object:
         """What an expression stands for, as far as it is tracked; UNREAD otherwise."""
-        found: object = UNREAD
+        result: object = UNREAD
         match node:
             case ast.Constant(value=constant):
-                found = constant
+                result = constant
             case ast.Name(id=name):
-                found = self.scope[name] if name in self.scope else self._global(name)
+                result = self.scope[name] if name in self.scope else self._global(name)
             case ast.Attribute() | ast.Lambda():
-                found = _function(node)
+                result = _function(node)
             case ast.Subscript():
-                found = self._subscripted(node)
+                result = self._subscripted(node)
             case ast.Dict():
-                found = self._merged(node)
+                result = self._merged(node)
             case ast.List(elts=elements) | ast.Tuple(elts=elements):
-                found = [self.value(element) for element in elements]
+                result = [self.value(element) for element in elements]
             case ast.JoinedStr(values=parts):
-                found = self._joined(parts)
+                result = self._joined(parts)
             case ast.Call():
-                found = self._called(node)
-        return found
+                result = self._called(node)
+        return result
 
     def _global(self, name: str) -> object:
         if name in CONVERTERS:
@@ -241,25 +241,25 @@ class FunctionReading:
         return "".join(map(str, values)) if all(isinstance(value, str) for value in values) else UNREAD
 
     def _called(self, call: ast.Call) -> object:
-        found: object = UNREAD
+        result: object = UNREAD
         match call.func:
             case ast.Name(id="get_kwargs"):
-                found = self._get_kwargs(call)
+                result = self._get_kwargs(call)
             case ast.Name(id="get_args"):
-                found = self._literal_members(call)
+                result = self._literal_members(call)
             case ast.Name(id="optional_type"):
-                found = self.value(call.args[0])
+                result = self.value(call.args[0])
             case ast.Name(id=name):
-                found = self._function(call, name)
+                result = self._function(call, name)
             case ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr=method):
-                found = self._inherited(call, method)
+                result = self._inherited(call, method)
             case ast.Attribute(value=ast.Name(id="current_platform"), attr=method):
-                found = self._platform_hook(call, method)
+                result = self._platform_hook(call, method)
             case ast.Attribute(value=of, attr=method):
-                found = self._method(call, self.value(of), method)
+                result = self._method(call, self.value(of), method)
             case _:
-                found = self._untouched(call)
-        return found
+                result = self._untouched(call)
+        return result
 
     def _get_kwargs(self, call: ast.Call) -> dict[str, Keywords]:
         cls = self.value(call.args[0])

@@ -151,13 +151,13 @@ def test_open_paths_are_red_and_the_thicker_the_graver(show):
 
 def test_what_is_open_masked_inbound_and_accepted_is_drawn_in_lines_that_differ(show):
     plain = a_failing_report().findings[0]
-    ways = (
+    egress_paths = (
         replace(plain, paths=(hops("subnet a -> nat gateway n -> internet"),)),
         replace(plain, paths=(hops("subnet b -> load balancer l -> internet"),), masked=True),
         replace(plain, paths=(hops("internet -> storage"),)),
-        *(one for one in a_failing_report().findings if one.exception is not None),
+        *(finding for finding in a_failing_report().findings if finding.exception is not None),
     )
-    tab = show(replace(a_failing_report(), findings=ways))
+    tab = show(replace(a_failing_report(), findings=egress_paths))
     drawn = tab.evaluate(
         "['open', 'masked', 'inbound', 'accepted'].map(kind => document.querySelector(`svg .link.${kind}`))"
         ".map(each => [getComputedStyle(each).stroke, getComputedStyle(each).strokeDasharray].join())"
@@ -252,8 +252,10 @@ def test_paper_shows_findings_and_digests_and_no_controls(show):
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     tab.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     digests = "[...document.querySelectorAll('.digest')]"
-    found = {seen.sha256 for one in a_failing_report().findings for seen in one.evidence if seen.sha256}
-    assert tab.evaluate(f"{digests}.length") == len(found) + 1, "each once, and that of the whole report"
+    evidence_digests = {
+        source.sha256 for finding in a_failing_report().findings for source in finding.evidence if source.sha256
+    }
+    assert tab.evaluate(f"{digests}.length") == len(evidence_digests) + 1, "each once, and that of the whole report"
     assert tab.evaluate(f"{digests}.every(each => each.checkVisibility())") is True
     assert tab.pdf().startswith(b"%PDF-")
 

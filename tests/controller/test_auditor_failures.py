@@ -147,10 +147,10 @@ def test_however_much_is_wrong_the_status_fits() -> None:
         cluster = a_cluster()
         long = "x" * 900
         for number in range(40):
-            found = [a_finding("Unknown", resource=f"r-{number}-{n}", message=long) for n in range(3)]
+            findings = [a_finding("Unknown", resource=f"r-{number}-{n}", message=long) for n in range(3)]
             key = an_ed25519_key(number % 5 + 20, "n" * 63)
             when = START - timedelta(seconds=number)
-            cluster.put(an_attestation(*found, observed=when, key=key, says={"verdict": "Unknown"}))
+            cluster.put(an_attestation(*findings, observed=when, key=key, says={"verdict": "Unknown"}))
             labels = {"agentpool": "p" * 60 + str(number), "kubernetes.azure.com/network-subnet": "s" * 60}
             cluster.put(
                 {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{number}-{'y' * 200}", "labels": labels}}
@@ -161,7 +161,7 @@ def test_however_much_is_wrong_the_status_fits() -> None:
             await rest(600)
             EgressAuditStatus.model_validate(status(cluster))
             assert condition(cluster, "ProbeCurrent") == ("False", "ProbeIncomplete")
-            assert max(len(one["message"]) for one in status(cluster)["conditions"]) == 2048
+            assert max(len(condition["message"]) for condition in status(cluster)["conditions"]) == 2048
 
     virtually(scenario)
 
@@ -230,5 +230,5 @@ def test_a_path_that_the_probe_found_keeps_the_gate_closed_until_a_later_round_f
 
 
 def verdicts(operator: Any) -> dict[str, float]:
-    found = operator.telemetry.isolation.collect()[0].samples
-    return {sample.labels["verdict"]: sample.value for sample in found}
+    samples = operator.telemetry.isolation.collect()[0].samples
+    return {sample.labels["verdict"]: sample.value for sample in samples}

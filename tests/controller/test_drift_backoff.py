@@ -19,26 +19,26 @@ OURS = Change(
 
 
 def another_writer(
-    cluster: ClusterInMemory, place: Coordinates, change: Callable[[Manifest], object], every: float = 0.02
+    cluster: ClusterInMemory, at: Coordinates, change: Callable[[Manifest], object], every: float = 0.02
 ) -> asyncio.Task[None]:
     """Another writer that changes the object back as soon as it looks different, 50 times a second."""
 
     async def insist() -> None:
         while True:
-            cluster.edit(place, change)
+            cluster.edit(at, change)
             await asyncio.sleep(every)
 
     return asyncio.ensure_future(insist())
 
 
-def three_replicas(found: Manifest) -> None:
-    found["spec"]["replicas"] = 3
+def three_replicas(workload: Manifest) -> None:
+    workload["spec"]["replicas"] = 3
 
 
-def the_same_as_kubectl_replace(found: Manifest) -> None:
+def the_same_as_kubectl_replace(workload: Manifest) -> None:
     """The whole object as the other writer once saved it, our own annotations included."""
-    found["metadata"]["annotations"]["hermetic.dev/intent"] = "of long ago"
-    found["spec"]["replicas"] = 3
+    workload["metadata"]["annotations"]["hermetic.dev/intent"] = "of long ago"
+    workload["spec"]["replicas"] = 3
 
 
 def test_three_corrections_in_a_minute_make_a_truce_that_doubles_up_to_ten_minutes() -> None:

@@ -29,8 +29,8 @@ def test_one_poisoned_object_among_200_backs_off_and_delays_no_other() -> None:
         cluster = ClusterInMemory()
         attempts: list[float] = []
 
-        async def poisoned(verb: str, place: Coordinates) -> None:
-            if (verb, place) == ("patch", where("Deployment", "model-100")):
+        async def poisoned(verb: str, at: Coordinates) -> None:
+            if (verb, at) == ("patch", where("Deployment", "model-100")):
                 attempts.append(asyncio.get_running_loop().time())
                 raise ServerError("etcd cannot take this one", status=500)
 
@@ -98,11 +98,11 @@ def throttling(cluster: ClusterInMemory, *names: str, retry_after: float) -> dic
     """The first write of each of these deployments is answered with 429. Returns when each was written, by name."""
     request_times: dict[str, list[float]] = {}
 
-    async def fault(verb: str, place: Coordinates) -> None:
+    async def fault(verb: str, at: Coordinates) -> None:
         if verb == "list":
             return
-        request_times.setdefault(place[2], []).append(asyncio.get_running_loop().time())
-        if place[2] in names and len(request_times[place[2]]) == 1:
+        request_times.setdefault(at[2], []).append(asyncio.get_running_loop().time())
+        if at[2] in names and len(request_times[at[2]]) == 1:
             raise Throttled("too many requests", retry_after=retry_after)
 
     cluster.fault = fault
@@ -151,7 +151,7 @@ def test_an_outage_of_ten_minutes_is_over_for_every_model_within_half_a_minute(
     async def scenario() -> None:
         cluster = ClusterInMemory()
 
-        async def away(verb: str, _place: Coordinates) -> None:
+        async def away(verb: str, _at: Coordinates) -> None:
             if verb != "list":
                 raise outage()
 
@@ -177,8 +177,8 @@ def test_it_waits_at_its_start_for_what_cannot_be_listed(kind: str, times: int, 
         cluster = ClusterInMemory()
         failures = iter(range(times))
 
-        async def failing(verb: str, place: Coordinates) -> None:
-            if verb == "list" and kind in ("", place[0]) and next(failures, None) is not None:
+        async def failing(verb: str, at: Coordinates) -> None:
+            if verb == "list" and kind in ("", at[0]) and next(failures, None) is not None:
                 raise error
 
         cluster.fault = failing
@@ -195,7 +195,7 @@ def test_it_asks_to_be_restarted_when_it_can_no_longer_look() -> None:
     async def scenario() -> None:
         cluster = ClusterInMemory()
 
-        async def away(_verb: str, _place: Coordinates) -> None:
+        async def away(_verb: str, _at: Coordinates) -> None:
             raise ServerError("gone", status=503)
 
         async with running(cluster) as operator:
@@ -212,8 +212,8 @@ def test_it_asks_to_be_restarted_when_it_can_no_longer_look() -> None:
 def unlisted(kind: str) -> Callable[[str, Coordinates], Awaitable[None]]:
     """A cluster in which this kind cannot be listed."""
 
-    async def refused(verb: str, place: Coordinates) -> None:
-        if (verb, place[0]) == ("list", kind):
+    async def refused(verb: str, at: Coordinates) -> None:
+        if (verb, at[0]) == ("list", kind):
             raise Forbidden(f"cannot list {kind}", status=403, reason="Forbidden")
 
     return refused
@@ -258,10 +258,10 @@ def test_what_is_refused_beside_a_fault_is_logged() -> None:
     async def scenario() -> None:
         cluster = ClusterInMemory()
 
-        async def broken(verb: str, place: Coordinates) -> None:
-            if (verb, place[0]) == ("patch", "Service"):
+        async def broken(verb: str, at: Coordinates) -> None:
+            if (verb, at[0]) == ("patch", "Service"):
                 raise ServerError("internal error", status=500)
-            if (verb, place[0]) == ("patch", "NetworkPolicy"):
+            if (verb, at[0]) == ("patch", "NetworkPolicy"):
                 raise Forbidden("not for you", status=403, reason="Forbidden")
 
         cluster.fault = broken
@@ -327,7 +327,7 @@ def test_it_asks_to_be_restarted_when_a_write_never_ends() -> None:
     async def scenario() -> None:
         cluster = ClusterInMemory()
 
-        async def silence(verb: str, _place: Coordinates) -> None:
+        async def silence(verb: str, _at: Coordinates) -> None:
             if verb == "patch":
                 await asyncio.Event().wait()
 
@@ -346,8 +346,8 @@ def test_a_bug_in_one_reconcile_is_retried_and_stops_no_worker() -> None:
     async def scenario() -> None:
         cluster = ClusterInMemory()
 
-        async def broken(verb: str, place: Coordinates) -> None:
-            if (verb, place) == ("patch", where("Service", "broken")):
+        async def broken(verb: str, at: Coordinates) -> None:
+            if (verb, at) == ("patch", where("Service", "broken")):
                 raise KeyError("a bug")
 
         cluster.fault = broken
@@ -367,8 +367,8 @@ def test_a_bug_in_one_reconcile_is_retried_and_stops_no_worker() -> None:
 def bugs(kind: str) -> Callable[[str, Coordinates], Awaitable[None]]:
     """A cluster whose lists of this kind meet a defect of the operator."""
 
-    async def broken(verb: str, place: Coordinates) -> None:
-        if (verb, place[0]) == ("list", kind):
+    async def broken(verb: str, at: Coordinates) -> None:
+        if (verb, at[0]) == ("list", kind):
             raise KeyError("a bug")
 
     return broken
@@ -506,7 +506,7 @@ def test_an_event_that_cannot_be_posted_costs_no_reconcile() -> None:
     async def scenario() -> None:
         cluster = ClusterInMemory()
 
-        async def mute(verb: str, _place: Coordinates) -> None:
+        async def mute(verb: str, _at: Coordinates) -> None:
             if verb == "create":
                 raise HermeticError("events are full")
 

@@ -113,9 +113,9 @@ def test_a_write_whose_answer_is_lost_is_not_repeated() -> None:
         cluster = ClusterInMemory()
         lost: list[Coordinates] = []
 
-        async def losing(verb: str, place: Coordinates) -> None:
-            if verb == "patch" and place not in lost:
-                lost.append(place)
+        async def losing(verb: str, at: Coordinates) -> None:
+            if verb == "patch" and at not in lost:
+                lost.append(at)
                 raise Unreachable("no answer in time")
 
         cluster.done = losing
@@ -132,8 +132,8 @@ def test_what_the_watch_shows_late_is_taken_in_and_not_taken_for_a_stranger() ->
     async def scenario() -> None:
         cluster = ClusterInMemory()
 
-        async def losing(verb: str, place: Coordinates) -> None:
-            if (verb, place[0]) == ("patch", "Service") and written(cluster).count("Service") == 1:
+        async def losing(verb: str, at: Coordinates) -> None:
+            if (verb, at[0]) == ("patch", "Service") and written(cluster).count("Service") == 1:
                 raise Unreachable("no answer in time")
 
         cluster.done = losing
@@ -175,8 +175,8 @@ def test_a_failed_wall_keeps_the_workload_from_being_created() -> None:
     async def scenario() -> None:
         cluster = ClusterInMemory()
 
-        async def no_policies(verb: str, place: Coordinates) -> None:
-            if (verb, place[0]) == ("patch", "NetworkPolicy"):
+        async def no_policies(verb: str, at: Coordinates) -> None:
+            if (verb, at[0]) == ("patch", "NetworkPolicy"):
                 raise ServerError("etcd is ill", status=500)
 
         cluster.fault = no_policies
@@ -196,8 +196,8 @@ def test_a_deployment_deleted_meanwhile_gets_no_children_and_no_status() -> None
         cluster = ClusterInMemory()
         hold = asyncio.Event()
 
-        async def slow(verb: str, place: Coordinates) -> None:
-            if (verb, place[0]) == ("patch", "Service"):
+        async def slow(verb: str, at: Coordinates) -> None:
+            if (verb, at[0]) == ("patch", "Service"):
                 await hold.wait()
 
         cluster.fault = slow
@@ -218,7 +218,7 @@ def test_a_namespace_that_goes_away_is_told_once_and_written_to_no_more() -> Non
     async def scenario() -> None:
         cluster = ClusterInMemory()
 
-        async def ending(verb: str, _place: Coordinates) -> None:
+        async def ending(verb: str, _at: Coordinates) -> None:
             if verb == "patch":
                 raise Forbidden("being terminated", status=403, causes=(("NamespaceTerminating", "it is going"),))
 

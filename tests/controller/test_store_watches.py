@@ -24,8 +24,8 @@ Event = tuple[str, dict[str, Any]]
 Script = list[list[Event | Exception]]
 
 
-def an_event(version: int, what: str = "MODIFIED") -> Event:
-    return what, {"kind": "Deployment", "metadata": {"name": f"at-{version}", "resourceVersion": str(version)}}
+def an_event(version: int, event_type: str = "MODIFIED") -> Event:
+    return event_type, {"kind": "Deployment", "metadata": {"name": f"at-{version}", "resourceVersion": str(version)}}
 
 
 @dataclass
@@ -144,8 +144,8 @@ def test_a_look_that_fails_is_taken_again() -> None:
     assert store_run.seen == [("at-101", False)]
 
 
-def pauses(found: Follower) -> Iterator[float]:
-    moments = [moment for moment, _ in found.server.asked]
+def pauses(follower: Follower) -> Iterator[float]:
+    moments = [moment for moment, _ in follower.server.asked]
     return (later - earlier for earlier, later in itertools.pairwise(moments))
 
 

@@ -57,7 +57,7 @@ class Stolen:
 
     def child(self, kind: str) -> Manifest:
         """A child of the model that is there, as it is rendered."""
-        return next(one for one in render(self.owner, the_spec()) if one["kind"] == kind)
+        return next(child for child in render(self.owner, the_spec()) if child["kind"] == kind)
 
 
 Attack = Callable[[Stolen], object]
@@ -92,7 +92,7 @@ def _with_a_model(admin: Api, cluster: Path, folder: Path, home: str, victim: st
     model = admin.create(f"{HERMETIC}/namespaces/{home}/modeldeployments", RENDERINGS["everything-said"])
     owner = Owner(home, model["metadata"]["name"], model["metadata"]["uid"])
     kubectl = Kubectl(programs("kubernetes")["kubectl"], kubeconfig)
-    found = Stolen(Api(kubeconfig), admin, kubectl, home, victim, owner, by_namespace)
+    stolen = Stolen(Api(kubeconfig), admin, kubectl, home, victim, owner, by_namespace)
     for child in render(owner, the_spec()):
         _put(admin, BY_KIND[child["kind"]].path(home), child)
         if "ownerReferences" in child["metadata"]:
@@ -104,16 +104,16 @@ def _with_a_model(admin: Api, cluster: Path, folder: Path, home: str, victim: st
     # A model with a fixed number of pods has no autoscaler.
     _put_as_theirs(admin, home, rendered_children(RENDERINGS["autoscaled"])["HorizontalPodAutoscaler"])
     admin.create(OPERATORS, {**named("hermetic-operator"), "spec": {**A_WORKLOAD, "replicas": 0}})
-    attack = create(KINDS["Deployment"], rendered("Deployment", lambda one: one["metadata"].pop("labels")))
-    wait_for("the policies in force", lambda: refusal(found, attack))
+    attack = create(KINDS["Deployment"], rendered("Deployment", lambda manifest: manifest["metadata"].pop("labels")))
+    wait_for("the policies in force", lambda: refusal(stolen, attack))
     event = create("/apis/events.k8s.io/v1/namespaces/{home}/events", an_event("Pod", "v1"))
-    wait_for("the policy of Events in force", lambda: refusal(found, event))
-    return found
+    wait_for("the policy of Events in force", lambda: refusal(stolen, event))
+    return stolen
 
 
 def _put_as_theirs(admin: Api, home: str, child: Manifest) -> None:
-    kept = {key: value for key, value in child["metadata"].items() if key in {"labels", "annotations"}}
-    _put(admin, BY_KIND[child["kind"]].path(home), {**child, "metadata": {**kept, "name": "theirs"}})
+    metadata = {key: value for key, value in child["metadata"].items() if key in {"labels", "annotations"}}
+    _put(admin, BY_KIND[child["kind"]].path(home), {**child, "metadata": {**metadata, "name": "theirs"}})
 
 
 def _put(admin: Api, path: str, manifest: Manifest) -> None:
@@ -213,21 +213,21 @@ def volume(spoil: Callable[[Stolen, Manifest], object]) -> Attack:
 
     def send(stolen: Stolen) -> object:
         children = render(stolen.owner, spec_of(a_share_model()))
-        made: Manifest = next(one for one in children if one["kind"] == "PersistentVolume")
-        spoil(stolen, made)
-        return stolen.account.create(KINDS["PersistentVolume"] + DRY, made)
+        volume: Manifest = next(child for child in children if child["kind"] == "PersistentVolume")
+        spoil(stolen, volume)
+        return stolen.account.create(KINDS["PersistentVolume"] + DRY, volume)
 
     return send
 
 
 def claimed_by(namespace: str) -> Callable[[Stolen, Manifest], object]:
-    def spoil(stolen: Stolen, made: Manifest) -> None:
+    def spoil(stolen: Stolen, volume: Manifest) -> None:
         named = stolen.at(namespace)
         name = f"hermetic-{named}-x"
-        made["metadata"]["name"] = name
-        made["metadata"]["labels"]["hermetic.dev/namespace"] = named
-        made["spec"]["claimRef"]["namespace"] = named
-        made["spec"]["csi"]["volumeHandle"] = f"x#{name}"
+        volume["metadata"]["name"] = name
+        volume["metadata"]["labels"]["hermetic.dev/namespace"] = named
+        volume["spec"]["claimRef"]["namespace"] = named
+        volume["spec"]["csi"]["volumeHandle"] = f"x#{name}"
 
     return spoil
 

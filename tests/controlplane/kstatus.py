@@ -13,9 +13,9 @@ Verdict = Literal["Terminating", "InProgress", "Failed", "Current"]
 Seen = Mapping[str, Any]
 
 
-def kstatus(seen: Seen) -> Verdict:
+def kstatus(manifest: Seen) -> Verdict:
     """The verdict of kstatus on a custom resource."""
-    metadata, status = seen["metadata"], seen.get("status") or {}
+    metadata, status = manifest["metadata"], manifest.get("status") or {}
     if metadata.get("deletionTimestamp"):
         return "Terminating"
     if "observedGeneration" in status and status["observedGeneration"] != metadata["generation"]:
@@ -25,21 +25,21 @@ def kstatus(seen: Seen) -> Verdict:
             return "InProgress"
         if condition["type"] == "Stalled" and condition["status"] == "True":
             return "Failed"
-    ready = condition_of(seen, "Ready")
+    ready = condition_of(manifest, "Ready")
     return "Current" if ready is None or ready["status"] == "True" else "InProgress"
 
 
-def waits_for(seen: Seen, kind: str) -> bool:
+def waits_for(manifest: Seen, kind: str) -> bool:
     """Whether `kubectl wait --for=condition=KIND` would go on waiting."""
-    condition = condition_of(seen, kind)
+    condition = condition_of(manifest, kind)
     if condition is None or condition["status"] != "True":
         return True
-    observed = condition.get("observedGeneration") or (seen.get("status") or {}).get("observedGeneration")
-    return observed is not None and observed < seen["metadata"]["generation"]
+    observed = condition.get("observedGeneration") or (manifest.get("status") or {}).get("observedGeneration")
+    return observed is not None and observed < manifest["metadata"]["generation"]
 
 
-def condition_of(seen: Seen, kind: str) -> Mapping[str, Any] | None:
-    conditions = (seen.get("status") or {}).get("conditions") or ()
+def condition_of(manifest: Seen, kind: str) -> Mapping[str, Any] | None:
+    conditions = (manifest.get("status") or {}).get("conditions") or ()
     return next((condition for condition in conditions if condition["type"] == kind), None)
 
 
@@ -65,18 +65,18 @@ def newest(api: Api, collection: str) -> str:
     return version
 
 
-def contradictions(seen: Seen) -> Iterator[str]:
+def contradictions(manifest: Seen) -> Iterator[str]:
     """What no revision may ever show."""
-    metadata, status = seen["metadata"], seen.get("status") or {}
+    metadata, status = manifest["metadata"], manifest.get("status") or {}
     where = f"revision {metadata['resourceVersion']} of generation {metadata['generation']}"
     true = {c["type"] for c in status.get("conditions") or () if c["status"] == "True"}
     if {"Reconciling", "Stalled"} <= true:
         yield f"{where}: Reconciling and Stalled"
     if "Ready" in true and true & {"Reconciling", "Stalled"}:
         yield f"{where}: Ready and {true & {'Reconciling', 'Stalled'}}"
-    if kstatus(seen) == "Current" and status.get("observedGeneration") != metadata["generation"]:
+    if kstatus(manifest) == "Current" and status.get("observedGeneration") != metadata["generation"]:
         yield f"{where}: Current without having been looked at"
-    ready = condition_of(seen, "Ready")
+    ready = condition_of(manifest, "Ready")
     if ready is not None and ready["status"] != "True" and not true & {"Reconciling", "Stalled"}:
         yield f"{where}: not Ready, and neither on its way nor stuck"
     for condition in status.get("conditions") or ():
@@ -84,6 +84,6 @@ def contradictions(seen: Seen) -> Iterator[str]:
             yield f"{where}: {condition['type']} vouches for another generation than the status"
 
 
-def course(seen: list[dict[str, Any]]) -> list[Verdict]:
+def course(revisions: list[dict[str, Any]]) -> list[Verdict]:
     """The verdicts in order, each said once until it changes."""
-    return [verdict for verdict, _ in groupby(seen, kstatus)]
+    return [verdict for verdict, _ in groupby(revisions, kstatus)]

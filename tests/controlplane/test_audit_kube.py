@@ -60,14 +60,14 @@ async def audit(kubeconfig: Path) -> list[Finding]:
     return list(findings)
 
 
-def about(found: list[Finding], reference: str) -> dict[str, Verdict]:
+def about(findings: list[Finding], reference: str) -> dict[str, Verdict]:
     """The verdicts about one object, by check."""
-    return {finding.check: finding.verdict for finding in found if finding.resource == reference}
+    return {finding.check: finding.verdict for finding in findings if finding.resource == reference}
 
 
-def written_by(found: list[Finding], reference: str) -> str:
+def written_by(findings: list[Finding], reference: str) -> str:
     """The field manager that every finding about one object names; "" where one names none."""
-    managers = {finding.message.partition("; written by field manager '")[2].partition("'")[0] for finding in found
+    managers = {finding.message.partition("; written by field manager '")[2].partition("'")[0] for finding in findings
              if finding.resource == reference}  # fmt: skip
     return managers.pop() if len(managers) == 1 else ""
 
@@ -77,9 +77,9 @@ def plant(api: Api) -> Iterator[Callable[[str, Manifest], str]]:
     """`plant(collection, manifest)`: an object that is gone after the test; returns its path."""
     created_paths: list[str] = []
 
-    def planted(collection: str, one: Manifest) -> str:
-        api.create(collection, one)
-        created_paths.append(f"{collection}/{one['metadata']['name']}")
+    def planted(collection: str, manifest: Manifest) -> str:
+        api.create(collection, manifest)
+        created_paths.append(f"{collection}/{manifest['metadata']['name']}")
         return created_paths[-1]
 
     yield planted
@@ -179,11 +179,11 @@ def auditor(
     return account
 
 
-def refused(found: list[Finding]) -> dict[str, str]:
+def refused(findings: list[Finding]) -> dict[str, str]:
     """Checks that are Unknown for want of a right, with what they say."""
     return {
         finding.check: finding.message
-        for finding in found
+        for finding in findings
         if finding.verdict is Verdict.UNKNOWN and finding.reason == "Forbidden"
     }
 

@@ -154,7 +154,7 @@ def test_the_commands_of_kustomize_reach_a_ready_model(cluster_of_its_own, tmp_p
         own_cluster.until_ready()
 
 
-def publish_the_api_server(one: Cluster) -> None:
+def publish_the_api_server(cluster: Cluster) -> None:
     """Write the EndpointSlice that an API server keeps of itself; that of the test bed keeps none.
 
     Source: kubernetes.io, command line tools reference, kube-apiserver, --endpoint-reconciler-type.
@@ -171,21 +171,23 @@ def publish_the_api_server(one: Cluster) -> None:
         "endpoints": [{"addresses": ["10.224.0.4"]}, {"addresses": ["10.224.0.5"]}],
         "ports": [{"name": "https", "port": 443, "protocol": "TCP"}],
     }
-    one.api.create("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", published)
+    cluster.api.create("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", published)
 
 
-def addresses_of_the_api_server(one: Cluster) -> tuple[set[str], set[int]]:
+def addresses_of_the_api_server(cluster: Cluster) -> tuple[set[str], set[int]]:
     """Ranges of its addresses, and its ports, as it publishes them itself."""
-    endpoint_slice = one.api.get("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")
+    endpoint_slice = cluster.api.get("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")
     addresses = {address for endpoint in endpoint_slice["endpoints"] for address in endpoint["addresses"]}
     return {f"{address}/{128 if ':' in address else 32}" for address in addresses}, {
         p["port"] for p in endpoint_slice["ports"]
     }
 
 
-def addresses_that_the_operator_may_call(one: Cluster) -> tuple[set[str], set[int]]:
+def addresses_that_the_operator_may_call(cluster: Cluster) -> tuple[set[str], set[int]]:
     """Ranges and ports of the only rule of the chart's NetworkPolicy."""
-    network_policy = one.api.get(f"/apis/networking.k8s.io/v1/namespaces/{SYSTEM}/networkpolicies/hermetic-operator")
+    network_policy = cluster.api.get(
+        f"/apis/networking.k8s.io/v1/namespaces/{SYSTEM}/networkpolicies/hermetic-operator"
+    )
     (rule,) = network_policy["spec"]["egress"]
     return {peer["ipBlock"]["cidr"] for peer in rule["to"]}, {port["port"] for port in rule["ports"]}
 
@@ -194,16 +196,16 @@ def a_model() -> dict[str, Any]:
     return reporting(a_baked_model(endpoint={}))
 
 
-def names_of_pods(one: Cluster) -> set[str]:
-    pods = one.api.get("/api/v1/namespaces/inference/pods")["items"]
+def names_of_pods(cluster: Cluster) -> set[str]:
+    pods = cluster.api.get("/api/v1/namespaces/inference/pods")["items"]
     return {pod["metadata"]["uid"] for pod in pods}
 
 
 @contextmanager
-def running_operator(one: Cluster, folder: Path) -> Iterator[OperatorProcess]:
+def running_operator(cluster: Cluster, folder: Path) -> Iterator[OperatorProcess]:
     """The operator as the release's ServiceAccount, ready: pods of this cluster run no program."""
     folder.mkdir()
-    kubeconfig = operator_kubeconfig(one.api, one.plane.kubeconfig, folder / "operator.kubeconfig")
+    kubeconfig = operator_kubeconfig(cluster.api, cluster.plane.kubeconfig, folder / "operator.kubeconfig")
     process = OperatorProcess(folder, kubeconfig, CONFIG)
     process.start()
     try:

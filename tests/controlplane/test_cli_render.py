@@ -98,39 +98,39 @@ def applied_by_hermetic(api: Api, namespace: str) -> set[tuple[str, str]]:
     return names_by_kind
 
 
-def compared(rendered: Manifest, found: Manifest) -> Iterator[str]:
+def compared(rendered: Manifest, live: Manifest) -> Iterator[str]:
     """What differs between a rendered object and the fields of the live one that `hermetic` owns."""
     (entry,) = (
-        field_entry for field_entry in found["metadata"]["managedFields"] if field_entry["manager"] == "hermetic"
+        field_entry for field_entry in live["metadata"]["managedFields"] if field_entry["manager"] == "hermetic"
     )
     if entry["operation"] != "Apply" or entry.get("subresource"):
         yield f"{rendered['kind']}: {entry['operation']} of {entry.get('subresource') or 'the object'}"
     where = f"{rendered['kind']}/{rendered['metadata']['name']}"
-    for difference in fields_differ(rendered, found, entry["fieldsV1"], ""):
+    for difference in fields_differ(rendered, live, entry["fieldsV1"], ""):
         yield f"{where}{difference}"
 
 
-def fields_differ(rendered: Manifest, found: Any, owned: Manifest, path: str) -> Iterator[str]:
+def fields_differ(rendered: Manifest, live: Any, owned: Manifest, path: str) -> Iterator[str]:
     """`owned` is a node of fieldsV1: 'f:NAME' per field, '.' for the object itself."""
     keys = {key.removeprefix("f:") for key in owned if key != "."}
     expected = rendered.keys() - IDENTITY.get(path.lstrip("."), set())
     yield from (f"{path}.{key}: rendered, and not owned" for key in sorted(expected - keys))
     yield from (f"{path}.{key}: owned, and not rendered" for key in sorted(keys - expected))
     for key in sorted(expected & keys):
-        yield from value_differs(rendered[key], (found or {}).get(key), owned[f"f:{key}"], f"{path}.{key}")
+        yield from value_differs(rendered[key], (live or {}).get(key), owned[f"f:{key}"], f"{path}.{key}")
 
 
-def value_differs(rendered: Any, found: Any, owned: Manifest, path: str) -> Iterator[str]:
+def value_differs(rendered: Any, live: Any, owned: Manifest, path: str) -> Iterator[str]:
     if not owned:  # a leaf, or a list or object that is one value to the API server
-        if not same(rendered, found, path):
-            yield f"{path}: rendered {rendered!r}, live {found!r}"
+        if not same(rendered, live, path):
+            yield f"{path}: rendered {rendered!r}, live {live!r}"
     elif isinstance(rendered, dict):
-        yield from fields_differ(rendered, found, owned, path)
+        yield from fields_differ(rendered, live, owned, path)
     else:
-        yield from items_differ(rendered, found or [], owned, path)
+        yield from items_differ(rendered, live or [], owned, path)
 
 
-def items_differ(rendered: list[Any], found: list[Any], owned: Manifest, path: str) -> Iterator[str]:
+def items_differ(rendered: list[Any], live: list[Any], owned: Manifest, path: str) -> Iterator[str]:
     """Items are told apart by their value ('v:…'), or by the fields that are their key ('k:{…}')."""
     left = dict(owned)
     left.pop(".", None)
@@ -140,7 +140,7 @@ def items_differ(rendered: list[Any], found: list[Any], owned: Manifest, path: s
             yield f"{path}: item {item!r} rendered, and not owned"
             continue
         below = left.pop(mark)
-        match = next((item for item in found if is_of(item, mark)), None)
+        match = next((item for item in live if is_of(item, mark)), None)
         if match is None:
             yield f"{path}: {item!r} is not there"
         elif mark.startswith("k:"):
@@ -156,16 +156,16 @@ def is_of(item: Any, mark: str) -> bool:
     return isinstance(item, dict) and all(item.get(name) == value for name, value in key.items())
 
 
-def same(rendered: Any, found: Any, path: str) -> bool:
+def same(rendered: Any, live: Any, path: str) -> bool:
     """Equal; or both empty, which the API server leaves out; or the same quantity, which it writes in its own form."""
-    if rendered == found or (rendered in ([], "") and found is None):
+    if rendered == live or (rendered in ([], "") and live is None):
         return True
-    if isinstance(rendered, dict) and isinstance(found, dict):
-        return rendered.keys() <= found.keys() and all(
-            same(rendered[key], found[key], f"{path}.{key}") for key in rendered
+    if isinstance(rendered, dict) and isinstance(live, dict):
+        return rendered.keys() <= live.keys() and all(
+            same(rendered[key], live[key], f"{path}.{key}") for key in rendered
         )
-    if isinstance(rendered, list) and isinstance(found, list) and len(rendered) == len(found):
-        return all(same(a, b, path) for a, b in zip(rendered, found, strict=True))
+    if isinstance(rendered, list) and isinstance(live, list) and len(rendered) == len(live):
+        return all(same(a, b, path) for a, b in zip(rendered, live, strict=True))
     if not QUANTITIES & set(path.split(".")):
         return False
-    return parse_quantity(rendered) == parse_quantity(found)
+    return parse_quantity(rendered) == parse_quantity(live)

@@ -79,7 +79,7 @@ def engine(deployment: Manifest) -> Manifest:
 
 
 def offline_switched_off(deployment: Manifest) -> None:
-    next(one for one in engine(deployment)["env"] if one["name"] == "HF_HUB_OFFLINE")["value"] = "0"
+    next(variable for variable in engine(deployment)["env"] if variable["name"] == "HF_HUB_OFFLINE")["value"] = "0"
 
 
 EDITS: dict[str, tuple[str, Edit]] = {
@@ -103,12 +103,12 @@ EDITS: dict[str, tuple[str, Edit]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", EDITS)
-def test_an_edit_of_what_is_ours_is_undone(settled: Deployments, what: str) -> None:
+@pytest.mark.parametrize("edit_name", EDITS)
+def test_an_edit_of_what_is_ours_is_undone(settled: Deployments, edit_name: str) -> None:
     # a deployment for each: the same child corrected three times in a minute would be a quarrel
-    kind, edit = EDITS[what]
-    name = what.replace(" ", "-")
-    settled.apply(reporting(a_baked_model(name, replicas=2 if "budget" in what else 0, endpoint={})))
+    kind, edit = EDITS[edit_name]
+    name = edit_name.replace(" ", "-")
+    settled.apply(reporting(a_baked_model(name, replicas=2 if "budget" in edit_name else 0, endpoint={})))
     right = ours(settled.wait(f"the {kind}", lambda: settled.api.get(path(settled, kind, name))))
 
     replace(settled, kind, edit, name)
@@ -130,8 +130,8 @@ def replace(deployments: Deployments, kind: str, edit: Edit, name: str = "phi") 
 
 def ours(live: Manifest) -> Manifest:
     """What matters of a child: labels, and everything but what controllers and the API server count."""
-    kept = {key: value for key, value in live.items() if key not in ("metadata", "status")}
-    return {**kept, "labels": live["metadata"].get("labels"), "owners": live["metadata"]["ownerReferences"]}
+    fields = {key: value for key, value in live.items() if key not in ("metadata", "status")}
+    return {**fields, "labels": live["metadata"].get("labels"), "owners": live["metadata"]["ownerReferences"]}
 
 
 def test_what_others_add_stays_theirs(settled: Deployments) -> None:
@@ -226,13 +226,13 @@ def insisting(deployments: Deployments, over: threading.Event) -> None:
 def without_policy(api: Api) -> Iterator[Callable[[], None]]:
     """Takes the admission policy for Services away; it is back when called, and after the test at the latest."""
     binding = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
-    kept = api.get(f"{binding}/hermetic-services")
+    policy_binding = api.get(f"{binding}/hermetic-services")
     api.delete(f"{binding}/hermetic-services")
-    del kept["metadata"]["resourceVersion"], kept["metadata"]["uid"]
+    del policy_binding["metadata"]["resourceVersion"], policy_binding["metadata"]["uid"]
 
     def back() -> None:
         if "hermetic-services" not in {item["metadata"]["name"] for item in api.get(binding)["items"]}:
-            api.create(binding, kept)
+            api.create(binding, policy_binding)
 
     yield back
     back()
@@ -287,7 +287,7 @@ def test_no_shape_that_can_be_rendered_drifts_by_itself(served: Deployments, con
         served.change(name, drainSeconds=77)
         served.until(name, "ScaledToZero")
 
-    children = [one for one in log.writes() if one != STATUS]
+    children = [write for write in log.writes() if write != STATUS]
     assert children == ["deployments"] * len(names)
 
 

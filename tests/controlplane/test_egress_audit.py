@@ -61,10 +61,10 @@ def public_service(home: Deployments) -> str:
 
 
 def metric(sealed: SealedCluster, verdict: str) -> float:
-    (found,) = re.findall(
+    (count,) = re.findall(
         rf'^hermetic_isolation_verdict{{verdict="{verdict}"}} (\S+)$', sealed.operator.metrics(), re.M
     )
-    return float(found)
+    return float(count)
 
 
 # ---------------------------------------------------------------------- opening
@@ -284,13 +284,13 @@ def test_an_audit_that_is_deleted_closes_the_gate(sealed: SealedCluster, open_ga
     sealed.api.delete(AUDIT)
     open_gate.until("llama", "IsolationEvidenceMissing")
     assert uids(open_gate) == before
-    sealed.wait("no verdict", lambda: {metric(sealed, each) for each in ("Pass", "Fail", "Unknown")} == {0.0})
+    sealed.wait("no verdict", lambda: {metric(sealed, verdict) for verdict in ("Pass", "Fail", "Unknown")} == {0.0})
 
 
 def test_a_right_that_is_lost_is_unknown_and_named(sealed: SealedCluster, open_gate: Deployments) -> None:
     role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/hermetic-operator"
-    whole = sealed.api.get(role)
-    rules = [rule for rule in whole["rules"] if "endpointslices" not in rule["resources"]]
+    cluster_role = sealed.api.get(role)
+    rules = [rule for rule in cluster_role["rules"] if "endpointslices" not in rule["resources"]]
     sealed.api.merge(role, {"rules": rules})
     sealed.operator.stop()
     sealed.operator.start()
@@ -301,7 +301,7 @@ def test_a_right_that_is_lost_is_unknown_and_named(sealed: SealedCluster, open_g
         assert unknown == {"k8s-endpoints-external", "k8s-gateway-routes"}, "exactly the checks that need it"
         open_gate.until("llama", "IsolationUnknown")
     finally:
-        sealed.api.merge(role, {"rules": whole["rules"]})
+        sealed.api.merge(role, {"rules": cluster_role["rules"]})
         sealed.operator.stop()
         sealed.operator.start()
     sealed.until("Pass")
@@ -310,7 +310,7 @@ def test_a_right_that_is_lost_is_unknown_and_named(sealed: SealedCluster, open_g
 
 def test_the_probe_s_namespace_that_is_not_there_is_said(sealed: SealedCluster) -> None:
     binding = "/apis/rbac.authorization.k8s.io/v1/namespaces/hermetic-probe/rolebindings/hermetic-operator-probe"
-    whole = sealed.api.get(binding)
+    role_binding = sealed.api.get(binding)
     sealed.api.delete(binding)
     try:
         sealed.apply_audit()
@@ -318,12 +318,12 @@ def test_the_probe_s_namespace_that_is_not_there_is_said(sealed: SealedCluster) 
         condition = sealed.until("Unknown", "ProbeIncomplete")
         assert "the Job was refused: jobs.batch" in json.dumps(condition)
     finally:
-        kept = {
-            "metadata": {"name": whole["metadata"]["name"]},
-            "roleRef": whole["roleRef"],
-            "subjects": whole["subjects"],
+        restored = {
+            "metadata": {"name": role_binding["metadata"]["name"]},
+            "roleRef": role_binding["roleRef"],
+            "subjects": role_binding["subjects"],
         }
-        sealed.api.create(binding.rpartition("/")[0], kept)
+        sealed.api.create(binding.rpartition("/")[0], restored)
     sealed.attest()
     sealed.until("Pass", timeout=90)
 
@@ -339,24 +339,24 @@ OPEN_WATCHES = re.compile(r'^apiserver_longrunning_requests\{.*resource="(\w+)".
 def test_what_the_audit_and_the_operator_both_read_is_watched_once(sealed: SealedCluster) -> None:
     """By the API server's own count; pods are watched by labels, and then as a whole in place of two selections."""
     sealed.operator.stop()
-    others = open_watches(sealed)
+    before = open_watches(sealed)
     sealed.operator.start()
     alone = dict.fromkeys(READ_BY_BOTH, 1) | {"pods": 2}
-    sealed.wait("the watches of the operator", lambda: more_than(others, open_watches(sealed)) == alone)
+    sealed.wait("the watches of the operator", lambda: more_than(before, open_watches(sealed)) == alone)
     sealed.open_gate()
     once = dict.fromkeys((*READ_BY_BOTH, "pods"), 1)
-    sealed.wait("one watch for both", lambda: more_than(others, open_watches(sealed)) == once)
+    sealed.wait("one watch for both", lambda: more_than(before, open_watches(sealed)) == once)
 
 
 def open_watches(sealed: SealedCluster) -> Counter[str]:
-    found: Counter[str] = Counter()
+    watches: Counter[str] = Counter()
     for resource, number in OPEN_WATCHES.findall(sealed.api.text("/metrics")):
-        found[resource] += int(number)
-    return found
+        watches[resource] += int(number)
+    return watches
 
 
-def more_than(others: Counter[str], watches: Counter[str]) -> dict[str, int]:
-    return {resource: watches[resource] - others[resource] for resource in (*READ_BY_BOTH, "pods")}
+def more_than(before: Counter[str], watches: Counter[str]) -> dict[str, int]:
+    return {resource: watches[resource] - before[resource] for resource in (*READ_BY_BOTH, "pods")}
 
 
 # ---------------------------------------------------------------------- for others

@@ -65,10 +65,10 @@ ROUTES: dict[str, Manifest] = {
 }
 
 
-@pytest.mark.parametrize("what", ROUTES)
-def test_a_route_is_named_until_its_gateway_is_known_to_be_private(routed: Deployments, what: str) -> None:
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_route_is_named_until_its_gateway_is_known_to_be_private(routed: Deployments, route: str) -> None:
     routes, gateways = path(routed, "httproutes"), path(routed, "gateways")
-    routed.api.create(routes, ROUTES[what])
+    routed.api.create(routes, ROUTES[route])
     condition = routed.until("phi", "EndpointExposed", "EndpointPrivate")
     assert (
         f"HTTPRoute '{routed.namespace}/out' leads to pods of this model and is served by Gateway"

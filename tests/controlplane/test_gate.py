@@ -296,8 +296,8 @@ def test_no_deployment_may_accept_older_evidence_than_the_operator_s_configurati
     home.until("lenient", "Serving")
 
 
-@pytest.mark.parametrize("asked", ["Off", "Report"])
-def test_a_tenant_cannot_switch_the_gate_off(sealed: SealedCluster, home: Deployments, asked: str):
+@pytest.mark.parametrize("requested", ["Off", "Report"])
+def test_a_tenant_cannot_switch_the_gate_off(sealed: SealedCluster, home: Deployments, requested: str):
     """The configuration that ships: less than Enforce is raised to it, and the message says by what."""
     sealed.apply_audit()
     sealed.operator.stop()
@@ -307,10 +307,10 @@ def test_a_tenant_cannot_switch_the_gate_off(sealed: SealedCluster, home: Deploy
     shipped.start()
     try:
         judged = replace(home, operator=shipped)
-        judged.apply(changed(a_model(), isolation={"enforcement": asked}))
+        judged.apply(changed(a_model(), isolation={"enforcement": requested}))
         ready = judged.until("llama", "EnforcementRaised")
         assert ready["status"] == "False"
-        assert f"`isolation.enforcement` {asked} is raised to Enforce" in ready["message"]
+        assert f"`isolation.enforcement` {requested} is raised to Enforce" in ready["message"]
         assert judged.workload("llama") is None
         assert judged.pods("llama") == []
     finally:

@@ -193,8 +193,8 @@ KINDS = {
 EDITS = {f"{kind}: {title}": (kind, edit) for kind, edits in KINDS.items() for title, edit in edits.items()}
 
 
-def model(what: str) -> str:
-    return f"m{list(EDITS).index(what)}"
+def model(edit_name: str) -> str:
+    return f"m{list(EDITS).index(edit_name)}"
 
 
 @pytest.fixture(scope="module")
@@ -243,11 +243,11 @@ def edited(tenant: Api, where: str, edit: Edit) -> Manifest:
 
 # Outside CI the fields that a run leaves out are those of tests/unit/test_plan_foreign_fields.py.
 @pytest.mark.sampled(6)
-@pytest.mark.parametrize("what", EDITS)
-def test_what_a_tenant_adds_is_taken_out_again(models: tuple[Deployments, Api], what: str) -> None:
+@pytest.mark.parametrize("edit_name", EDITS)
+def test_what_a_tenant_adds_is_taken_out_again(models: tuple[Deployments, Api], edit_name: str) -> None:
     deployments, tenant = models
-    kind, edit = EDITS[what]
-    where = path(deployments, kind, model(what))
+    kind, edit = EDITS[edit_name]
+    where = path(deployments, kind, model(edit_name))
     right = content(deployments.wait("the object", lambda: _found(tenant, where)))
 
     assert content(edited(tenant, where, edit)) != right, "the edit was let through"
@@ -422,13 +422,13 @@ UNSEEN: dict[str, tuple[Edit, str]] = {
 }
 
 
-@pytest.mark.parametrize("what", UNSEEN)
+@pytest.mark.parametrize("edit_name", UNSEEN)
 def test_a_pod_that_a_tenant_takes_out_of_sight_is_named(
-    serving: Deployments, models: tuple[Deployments, Api], what: str
+    serving: Deployments, models: tuple[Deployments, Api], edit_name: str
 ) -> None:
     """The ReplicaSet lets go of most of them and replaces them; they run on without NetworkPolicy or Service."""
     _, tenant = models
-    edit, message = UNSEEN[what]
+    edit, message = UNSEEN[edit_name]
     name = the_pod(serving)
     where = f"/api/v1/namespaces/{serving.namespace}/pods/{name}"
     edited(tenant, where, edit)

@@ -47,14 +47,14 @@ def _documents(name: str) -> Iterator[dict[str, Any]]:
 
 
 def used(sealed: SealedCluster, since: int) -> Iterator[Audited]:
-    asked = requests(sealed.plane.audit_log, since)
-    return (request for request in asked if request.user == sealed.installation.user)
+    sent = requests(sealed.plane.audit_log, since)
+    return (request for request in sent if request.user == sealed.installation.user)
 
 
-def exercised(asked: list[Audited]) -> set[Grant]:
+def exercised(sent: list[Audited]) -> set[Grant]:
     """The grants that these requests needed. A PATCH that made an object needed "create" as well."""
-    found = {(request.verb, request.resource) for request in asked if request.status < 400}
-    return found | {("create", r.resource) for r in asked if r.verb == "patch" and r.status == 201}
+    granted = {(request.verb, request.resource) for request in sent if request.status < 400}
+    return granted | {("create", r.resource) for r in sent if r.verb == "patch" and r.status == 201}
 
 
 # Who writes these gives itself rights, or takes the policies away that narrow its own.
@@ -115,8 +115,8 @@ def by_namespace(tmp_path: Path, component_logs: dict[str, Path]) -> Iterator[Se
 @pytest.mark.sampled(0)
 def test_every_grant_is_used_where_writing_is_granted_by_namespace(by_namespace: SealedCluster) -> None:
     """Under other names too: a policy that named the default account would not know this one."""
-    asked = _live_with_every_grant(by_namespace, "team-a")
-    writes = {(r.namespace, r.resource) for r in asked if r.verb not in {"list", "watch", "get"} and r.namespace}
+    sent = _live_with_every_grant(by_namespace, "team-a")
+    writes = {(r.namespace, r.resource) for r in sent if r.verb not in {"list", "watch", "get"} and r.namespace}
     assert {namespace for namespace, _ in writes} == {"team-a", "isolation", "probes", "default"}
     assert {resource for namespace, resource in writes if namespace == "default"} == {"events"}
 
@@ -133,13 +133,13 @@ def _live_with_every_grant(sealed: SealedCluster, namespace: str = "") -> list[A
     _live_a_whole_life(sealed, namespace)
     assert sealed.operator.stop() == 0  # watches are recorded when they end
 
-    asked = list(used(sealed, since))
-    refused = {(r.verb, r.resource, r.status) for r in asked if r.status == 403}
+    sent = list(used(sealed, since))
+    refused = {(r.verb, r.resource, r.status) for r in sent if r.status == 403}
     assert not refused, "asked for without a grant"
-    beyond = {(verb, resource) for verb, resource in exercised(asked) - grants() if not resource.startswith("/")}
+    beyond = {(verb, resource) for verb, resource in exercised(sent) - grants() if not resource.startswith("/")}
     assert not beyond, "used without being granted by these manifests; discovery and /version are everybody's"
-    assert not grants() - exercised(asked), "granted and never used"
-    return asked
+    assert not grants() - exercised(sent), "granted and never used"
+    return sent
 
 
 def _live_a_whole_life(sealed: SealedCluster, namespace: str) -> None:
@@ -158,8 +158,11 @@ def _live_a_whole_life(sealed: SealedCluster, namespace: str) -> None:
     def ready() -> bool:
         live = api.get(path)
         conditions = {c["type"]: c for c in live.get("status", {}).get("conditions", [])}
-        found = conditions.get("Ready", {})
-        return (found.get("status"), found.get("observedGeneration")) == ("True", live["metadata"]["generation"])
+        condition = conditions.get("Ready", {})
+        return (condition.get("status"), condition.get("observedGeneration")) == (
+            "True",
+            live["metadata"]["generation"],
+        )
 
     def claims() -> list[str]:
         return [item["metadata"]["name"] for item in api.get(f"{core}/persistentvolumeclaims")["items"]]

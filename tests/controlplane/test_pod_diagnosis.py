@@ -35,13 +35,13 @@ class Case:
     stuck: bool
 
 
-def in_trouble(mode: str, reason: str, *words: str, stuck: bool = True) -> Case:
+def in_trouble(mode: str, reason: str, *phrases: str, stuck: bool = True) -> Case:
     name = f"m-{mode}"
-    return Case(failing(reporting(a_baked_model(name, endpoint={})), mode), reason, words, stuck)
+    return Case(failing(reporting(a_baked_model(name, endpoint={})), mode), reason, phrases, stuck)
 
 
-def waiting(name: str, reason: str, *words: str, **spec: Any) -> Case:
-    return Case(reporting(a_baked_model(name, **{"endpoint": {}, **spec})), reason, words, stuck=False)
+def waiting(name: str, reason: str, *phrases: str, **spec: Any) -> Case:
+    return Case(reporting(a_baked_model(name, **{"endpoint": {}, **spec})), reason, phrases, stuck=False)
 
 
 CASES = {

@@ -96,18 +96,18 @@ def _delete_slowly(balanced: Deployments) -> None:
     balanced.wait("the deployment is gone", lambda: gone(balanced, "llama"))
 
 
-def _transition_times_move_exactly_with_the_status(seen: list[dict[str, Any]]) -> None:
-    for before, after in pairwise(seen):
+def _transition_times_move_exactly_with_the_status(history: list[dict[str, Any]]) -> None:
+    for before, after in pairwise(history):
         for kind in ("Ready", "ImagesPinned", "WeightsVerified", "IsolationVerified", "EndpointPrivate", "Available"):
             old, new = condition_of(before, kind), condition_of(after, kind)
             if old is not None and new is not None and old["status"] == new["status"]:
                 assert old["lastTransitionTime"] == new["lastTransitionTime"], kind
 
 
-def _current_only_while_the_workload_is(balanced: Deployments, seen: list[dict[str, Any]], since: str) -> None:
+def _current_only_while_the_workload_is(balanced: Deployments, history: list[dict[str, Any]], since: str) -> None:
     """At every revision that says Current, the Deployment was of that very spec, rolled out and serving."""
     workloads = revisions(balanced.api, f"/apis/apps/v1/namespaces/{balanced.namespace}/deployments", since, "llama")
-    for revision in seen:
+    for revision in history:
         if kstatus(revision) != "Current":
             continue
         moment = int(revision["metadata"]["resourceVersion"])
@@ -224,11 +224,11 @@ def _reasons(balanced: Deployments) -> bool:
     return "ScaledToZero" in {event["reason"] for event in balanced.events("llama")}
 
 
-def _changes(seen: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+def _changes(history: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     """Every (type, status, reason) of an announced condition that differs from the revision before."""
     transitions: list[tuple[str, str, str]] = []
     last: dict[str, tuple[str, str, str]] = {}
-    for revision in seen:
+    for revision in history:
         for kind in ("Ready", "IsolationVerified", "EndpointPrivate"):
             condition = condition_of(revision, kind)
             expected = (kind, condition["status"], condition["reason"]) if condition else None

@@ -64,7 +64,7 @@ def at_rest(deployments: Deployments, name: str = "phi") -> None:
         lambda: len(observations(deployments.operator, deployments.namespace, name)) > reconciled,
     )
     idle = ("hermetic_workqueue_depth", "hermetic_workqueue_oldest_age_seconds", "hermetic_events_unposted")
-    deployments.wait("nothing to do", lambda: not any(metric(deployments.operator, one) for one in idle))
+    deployments.wait("nothing to do", lambda: not any(metric(deployments.operator, gauge) for gauge in idle))
 
 
 def observations(operator: OperatorProcess, namespace: str, name: str) -> list[dict[str, str]]:
@@ -273,9 +273,9 @@ ROWS = (
 def test_an_act_costs(ledger: Ledger, row: Row) -> None:
     written, events = ledger.cost(row.act)
 
-    found = Counter(written)
-    statuses = found.pop(STATUS, 0)
-    assert found == Counter(row.children)
+    counts = Counter(written)
+    statuses = counts.pop(STATUS, 0)
+    assert counts == Counter(row.children)
     least, most = row.statuses
     assert least <= statuses <= most
     assert events <= statuses, "no Event without a condition that changed"
@@ -307,14 +307,14 @@ def test_a_delete_is_left_to_the_garbage_collector_but_for_the_volume(
 
 def leftovers(deployments: Deployments, name: str) -> list[str]:
     selector = f"hermetic.dev/modeldeployment={name}"
-    root, found = f"/api/v1/namespaces/{deployments.namespace}", []
+    root, names = f"/api/v1/namespaces/{deployments.namespace}", []
     for path in (
         f"{root}/serviceaccounts", f"{root}/services", f"{root}/persistentvolumeclaims",
         f"/apis/apps/v1/namespaces/{deployments.namespace}/deployments",
     ):  # fmt: skip
-        found += [item["metadata"]["name"] for item in deployments.api.get(path, labelSelector=selector)["items"]]
+        names += [item["metadata"]["name"] for item in deployments.api.get(path, labelSelector=selector)["items"]]
     chosen = f"{selector},hermetic.dev/namespace={deployments.namespace}"
-    return found + [
+    return names + [
         item["metadata"]["name"]
         for item in deployments.api.get("/api/v1/persistentvolumes", labelSelector=chosen)["items"]
     ]

@@ -84,39 +84,39 @@ def mutated(draw: st.DrawFn) -> Manifest:
     return manifest
 
 
-def _graft(draw: st.DrawFn, place: Place) -> None:
+def _graft(draw: st.DrawFn, node: Place) -> None:
     """What another valid manifest says here."""
-    if isinstance(place.value, dict) and place.path in _SEEN:
-        field, value = draw(st.sampled_from(_SEEN[place.path]))
-        place.value[field] = copy.deepcopy(value)
+    if isinstance(node.value, dict) and node.path in _SEEN:
+        field, value = draw(st.sampled_from(_SEEN[node.path]))
+        node.value[field] = copy.deepcopy(value)
 
 
-def _nudge(draw: st.DrawFn, place: Place) -> None:
+def _nudge(draw: st.DrawFn, node: Place) -> None:
     """Another value of the same type, close to the one that is there."""
-    value = place.value
+    value = node.value
     if isinstance(value, bool):
-        place.container[place.key] = not value
+        node.container[node.key] = not value
     elif isinstance(value, int):
-        place.container[place.key] = draw(st.sampled_from([value + 1, value - 1, value * 2, value * 1000]))
+        node.container[node.key] = draw(st.sampled_from([value + 1, value - 1, value * 2, value * 1000]))
     elif isinstance(value, str):
         at, more = draw(st.integers(0, len(value))), draw(_TEXTS)
         cut = draw(st.integers(0, min(2, len(value) - at)))
-        place.container[place.key] = value[:at] + more + value[at + cut :]
+        node.container[node.key] = value[:at] + more + value[at + cut :]
     elif isinstance(value, list) and value:
         value.append(copy.deepcopy(draw(st.sampled_from(value))))
 
 
-def _remove(draw: st.DrawFn, place: Place) -> None:
+def _remove(draw: st.DrawFn, node: Place) -> None:
     """Nothing there, or null."""
-    if draw(st.booleans()) and len(place.path) > 1:
-        del place.container[place.key]
-    elif len(place.path) > 1:
-        place.container[place.key] = None
+    if draw(st.booleans()) and len(node.path) > 1:
+        del node.container[node.key]
+    elif len(node.path) > 1:
+        node.container[node.key] = None
 
 
-def _wild(draw: st.DrawFn, place: Place) -> None:
+def _wild(draw: st.DrawFn, node: Place) -> None:
     """Anything at all, there or under an unknown name."""
-    if isinstance(place.value, dict) and draw(st.booleans()):
-        place.value[draw(_TEXTS.filter(bool))] = draw(_VALUES)
-    elif len(place.path) > 1:
-        place.container[place.key] = draw(_VALUES)
+    if isinstance(node.value, dict) and draw(st.booleans()):
+        node.value[draw(_TEXTS.filter(bool))] = draw(_VALUES)
+    elif len(node.path) > 1:
+        node.container[node.key] = draw(_VALUES)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermetic.api.reasons import Reason
+from hermetic.api.engine_reasons import EngineReason
 from hermetic.engines.failure_signatures import diagnose, telling_line
 from testbed.real_engine.network import PodNetwork
 from testbed.real_engine.pod import Machine, Mounts, pod
@@ -40,32 +40,36 @@ def without(*names: str) -> Spoil:
     return lambda folder: [(folder / name).unlink() for name in names]
 
 
-FAILURES: dict[str, tuple[Spoil, tuple[str, ...], Reason]] = {
-    "shard cut short": (cut_short(SHARD), (), Reason.MODEL_INCOMPLETE),
-    "shard missing": (without(SHARD), (), Reason.MODEL_INCOMPLETE),
-    "shard empty": (lambda folder: os.truncate(folder / SHARD, 0), (), Reason.MODEL_INCOMPLETE),
-    "shard is a pointer": (lambda folder: (folder / SHARD).write_text(POINTER), (), Reason.MODEL_INCOMPLETE),
-    "shard unreadable": (lambda folder: (folder / SHARD).chmod(0o600), (), Reason.MODEL_UNREADABLE),
-    "configuration cut short": (cut_short("config.json"), (), Reason.MODEL_INCOMPLETE),
-    "configuration unreadable": (lambda folder: (folder / "config.json").chmod(0o600), (), Reason.MODEL_UNREADABLE),
-    "configuration missing": (without("config.json"), (), Reason.MODEL_INCOMPLETE),
-    "tokenizer missing": (without("tokenizer.json", "tokenizer_config.json"), (), Reason.MODEL_INCOMPLETE),
-    "architecture unknown": (configured(architectures=["FooBarForCausalLM"]), (), Reason.MODEL_UNSUPPORTED),
-    "code in the folder": (
-        configured(auto_map={"AutoConfig": "evil.Evil"}, model_type="evil"), (), Reason.REMOTE_CODE_REQUIRED,
+FAILURES: dict[str, tuple[Spoil, tuple[str, ...], EngineReason]] = {
+    "shard cut short": (cut_short(SHARD), (), EngineReason.MODEL_INCOMPLETE),
+    "shard missing": (without(SHARD), (), EngineReason.MODEL_INCOMPLETE),
+    "shard empty": (lambda folder: os.truncate(folder / SHARD, 0), (), EngineReason.MODEL_INCOMPLETE),
+    "shard is a pointer": (lambda folder: (folder / SHARD).write_text(POINTER), (), EngineReason.MODEL_INCOMPLETE),
+    "shard unreadable": (lambda folder: (folder / SHARD).chmod(0o600), (), EngineReason.MODEL_UNREADABLE),
+    "configuration cut short": (cut_short("config.json"), (), EngineReason.MODEL_INCOMPLETE),
+    "configuration unreadable": (
+        lambda folder: (folder / "config.json").chmod(0o600),
+        (),
+        EngineReason.MODEL_UNREADABLE,
     ),
-    "context too long": (lambda _: None, ("--max-model-len", "300000"), Reason.CONTEXT_TOO_LONG),
-    "heads not divisible": (lambda _: None, ("--tensor-parallel-size", "3"), Reason.TENSOR_PARALLEL_INVALID),
-    "no integer": (lambda _: None, ("--max-num-seqs", "many"), Reason.ENGINE_ARGUMENTS_REFUSED),
-    "no value": (lambda _: None, ("--max-num-seqs",), Reason.ENGINE_ARGUMENTS_REFUSED),
-    "unknown flag": (lambda _: None, ("--no-such-flag",), Reason.ENGINE_ARGUMENTS_REFUSED),
-    "parser not named": (lambda _: None, ("--enable-auto-tool-choice",), Reason.ENGINE_ARGUMENTS_REFUSED),
+    "configuration missing": (without("config.json"), (), EngineReason.MODEL_INCOMPLETE),
+    "tokenizer missing": (without("tokenizer.json", "tokenizer_config.json"), (), EngineReason.MODEL_INCOMPLETE),
+    "architecture unknown": (configured(architectures=["FooBarForCausalLM"]), (), EngineReason.MODEL_UNSUPPORTED),
+    "code in the folder": (
+        configured(auto_map={"AutoConfig": "evil.Evil"}, model_type="evil"), (), EngineReason.REMOTE_CODE_REQUIRED,
+    ),
+    "context too long": (lambda _: None, ("--max-model-len", "300000"), EngineReason.CONTEXT_TOO_LONG),
+    "heads not divisible": (lambda _: None, ("--tensor-parallel-size", "3"), EngineReason.TENSOR_PARALLEL_INVALID),
+    "no integer": (lambda _: None, ("--max-num-seqs", "many"), EngineReason.ENGINE_ARGUMENTS_REFUSED),
+    "no value": (lambda _: None, ("--max-num-seqs",), EngineReason.ENGINE_ARGUMENTS_REFUSED),
+    "unknown flag": (lambda _: None, ("--no-such-flag",), EngineReason.ENGINE_ARGUMENTS_REFUSED),
+    "parser not named": (lambda _: None, ("--enable-auto-tool-choice",), EngineReason.ENGINE_ARGUMENTS_REFUSED),
     "draft model by name": (
         lambda _: None,
         ("--speculative-config", '{"method": "draft_model", "model": "meta/draft", "num_speculative_tokens": 2}'),
-        Reason.FETCH_ATTEMPTED,
+        EngineReason.FETCH_ATTEMPTED,
     ),
-    "tokenizer by name": (lambda _: None, ("--tokenizer", "meta/llama"), Reason.FETCH_ATTEMPTED),
+    "tokenizer by name": (lambda _: None, ("--tokenizer", "meta/llama"), EngineReason.FETCH_ATTEMPTED),
 }  # fmt: skip
 
 

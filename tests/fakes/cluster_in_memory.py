@@ -266,16 +266,16 @@ class ClusterInMemory:
         """Of an object that is stored for the first time, as in `metadata.creationTimestamp`."""
         return "2026-11-21T12:00:00Z"
 
-    def _emit(self, what: str, manifest: Manifest) -> None:
-        self.happened.append((what, manifest))
+    def _emit(self, event_type: str, manifest: Manifest) -> None:
+        self.happened.append((event_type, manifest))
         self._happened_at.append(_now())
         self._news.set()
         if manifest["kind"] not in BY_KIND or self.see is _unwatched:
             return
         if self.late:
-            asyncio.get_running_loop().call_later(self.late, lambda: self.see(manifest, gone=what == "DELETED"))
+            asyncio.get_running_loop().call_later(self.late, lambda: self.see(manifest, gone=event_type == "DELETED"))
         else:
-            self.see(manifest, gone=what == "DELETED")
+            self.see(manifest, gone=event_type == "DELETED")
 
 
 def coordinates(manifest: Manifest) -> Coordinates:
@@ -309,13 +309,13 @@ def _is_of(manifest: Manifest, kind: Kind) -> bool:
 
 
 def _as_selected(
-    what: str, manifest: Manifest, held: dict[Coordinates, Manifest], labels: str, fields: str
+    event_type: str, manifest: Manifest, selected: dict[Coordinates, Manifest], labels: str, fields: str
 ) -> tuple[str, Manifest] | None:
     """The event that a watch with these selectors brings; `held` is what is selected so far, by coordinates."""
-    before = held.pop(coordinates(manifest), None)
+    before = selected.pop(coordinates(manifest), None)
     matches = matches_labels(manifest, labels) and matches_fields(manifest, fields)
-    if matches and what != "DELETED":
-        held[coordinates(manifest)] = manifest
+    if matches and event_type != "DELETED":
+        selected[coordinates(manifest)] = manifest
         return "MODIFIED" if before else "ADDED", copy.deepcopy(manifest)
     if not before and not matches:
         return None

@@ -55,10 +55,10 @@ def start_beyond(network: NetworkLayout, credential: dict[str, str]) -> Iterator
                 process.stdout.close()
         running.clear()
 
-    def start(**wanted: Any) -> None:
+    def start(**behaviour: Any) -> None:
         stop()
         # -I: nothing of this checkout, and nothing of the product
-        program = [sys.executable, "-I", str(REMOTE_SERVERS), json.dumps({**credential, **wanted})]
+        program = [sys.executable, "-I", str(REMOTE_SERVERS), json.dumps({**credential, **behaviour})]
         process = subprocess.Popen([*network.beyond.enter, *program], stdout=subprocess.PIPE, text=True)
         running.append(process)
         assert process.stdout is not None
@@ -72,15 +72,15 @@ def start_beyond(network: NetworkLayout, credential: dict[str, str]) -> Iterator
 def ask(network: NetworkLayout) -> Callable[..., ProbeRun]:
     """`ask(targets=[...], limit=0.3)`: one run, as a pod would make it; what is not given is not asked."""
 
-    def run(environment: dict[str, str] | None = None, **wanted: Any) -> ProbeRun:
-        return ask_in(network.node, environment, **wanted)
+    def run(environment: dict[str, str] | None = None, **questions: Any) -> ProbeRun:
+        return ask_in(network.node, environment, **questions)
 
     return run
 
 
-def ask_in(namespace: NetworkNamespace, environment: dict[str, str] | None = None, **wanted: Any) -> ProbeRun:
+def ask_in(namespace: NetworkNamespace, environment: dict[str, str] | None = None, **asked_for: Any) -> ProbeRun:
     """One run in a namespace."""
-    questions = json.dumps({**NOTHING_ASKED, **wanted})
+    questions = json.dumps({**NOTHING_ASKED, **asked_for})
     program = [sys.executable, *command()[1:]]
     output = namespace.run(*program, environment={"HERMETIC_PROBE": questions, **(environment or {})})
     return read_run(questions, output)

@@ -44,9 +44,9 @@ def values_of(flag: Flag) -> tuple[str, ...]:
     return {"none": (), "many": (value, value), "any": (value, value)}.get(flag.value, (value,))
 
 
-def converted(member: FlagMember, version: str, words: tuple[str, ...]) -> Converted:
+def converted(member: FlagMember, version: str, command: tuple[str, ...]) -> Converted:
     image = (VLLM_IMAGE if member == "vllm" else SGLANG_IMAGE).partition(":")[0] + f":v{version}"
-    return (of_vllm if member == "vllm" else of_sglang)(*words, image=image)
+    return (of_vllm if member == "vllm" else of_sglang)(*command, image=image)
 
 
 def as_value(text: str) -> object:
@@ -56,13 +56,13 @@ def as_value(text: str) -> object:
     return text
 
 
-def reaches_the_engine(result: Converted, flag: Flag, table: FlagTable, words: tuple[str, ...]) -> bool:
+def reaches_the_engine(result: Converted, flag: Flag, table: FlagTable, command: tuple[str, ...]) -> bool:
     launched, _ = read(result.launched[1:], table)
-    given, _ = read(words, table)
+    written, _ = read(command, table)
     return any(
         other.flag.name == flag.name
-        and other.is_negated == given[0].is_negated
-        and list(map(as_value, other.values)) == list(map(as_value, given[0].values))
+        and other.is_negated == written[0].is_negated
+        and list(map(as_value, other.values)) == list(map(as_value, written[0].values))
         for other in launched
     )
 
@@ -77,15 +77,15 @@ def test_every_flag_reaches_the_engine_or_is_named_in_a_note(
     for flag, spelling in sample.of(f"flags of {member} {release}", spellings, PER_RELEASE):
         if flag.name in REFUSED or flag.name in (MODEL_FLAGS[member], NAME_FLAG):
             continue
-        words = (spelling, *(() if spelling in flag.negations else values_of(flag)))
+        command = (spelling, *(() if spelling in flag.negations else values_of(flag)))
         companions = [(needed,) for name, needed in table.dialect.together if name == flag.name]
         for companion in companions:
-            words = (*words, *companion, *values_of(table.flags[companion[0]]))
-        result = converted(member, table.version, words)
+            command = (*command, *companion, *values_of(table.flags[companion[0]]))
+        result = converted(member, table.version, command)
         subjects = {flag.name, *(values_of(flag) if flag.name in NAMES_A_MODEL else ())}
         notes = [note for note in result.conversion.notes if note.subject.partition(".")[0] in subjects]
-        is_reached = reaches_the_engine(result, flag, table, words)
-        assert is_reached or notes, (words, result.conversion.notes)
+        is_reached = reaches_the_engine(result, flag, table, command)
+        assert is_reached or notes, (command, result.conversion.notes)
         assert all(note.message for note in notes)
         reached, named = reached + is_reached, named + (not is_reached)
     record_property("flags of a command that reach the engine", reached)
@@ -101,10 +101,10 @@ def test_flags_of_one_node_of_several_are_refused(member: FlagMember, release: s
 
 
 def test_no_flag_of_omni_is_one_of_vllm() -> None:
-    known = {
+    vllm_flags = {
         spelling
         for release in OF_VLLM
         for flag in table_of("vllm", release).flags.values()
         for spelling in flag.spellings
     }
-    assert OMNI_FLAGS.isdisjoint(known)
+    assert OMNI_FLAGS.isdisjoint(vllm_flags)

@@ -25,21 +25,21 @@ def writes(decided: Plan) -> str:
 
 
 @given(with_snapshots)
-def test_same_world_gives_the_same_plan(seen):
-    manifest, snapshot = seen
+def test_same_world_gives_the_same_plan(case):
+    manifest, snapshot = case
     assert plan(spec_of(manifest), snapshot, NOW) == plan(spec_of(manifest), snapshot, NOW)
 
 
 @given(with_snapshots, st.randoms())
-def test_order_in_which_things_were_seen_does_not_matter(seen, random):
-    manifest, snapshot = seen
+def test_order_in_which_things_were_seen_does_not_matter(case, random):
+    manifest, snapshot = case
     spec = spec_of(manifest)
     assert writes(plan(spec, snapshot, NOW)) == writes(plan(spec, shuffled(snapshot, random), NOW))
 
 
 @given(with_snapshots)
-def test_once_the_plan_is_carried_out_there_is_nothing_left_to_write(seen):
-    manifest, snapshot = seen
+def test_once_the_plan_is_carried_out_there_is_nothing_left_to_write(case):
+    manifest, snapshot = case
     spec = spec_of(manifest)
     after = snapshot
     # A Service of which the address was public is gone; whether it comes back is the status's to say.
@@ -51,16 +51,16 @@ def test_once_the_plan_is_carried_out_there_is_nothing_left_to_write(seen):
 
 
 @given(manifests().flatmap(lambda manifest: st.tuples(st.just(manifest), snapshots(manifest, public=False))))
-def test_without_public_addresses_one_round_is_enough(seen):
-    manifest, snapshot = seen
+def test_without_public_addresses_one_round_is_enough(case):
+    manifest, snapshot = case
     spec = spec_of(manifest)
     left = plan(spec, carried_out(snapshot, plan(spec, snapshot, NOW)), NOW)
     assert (left.apply, left.delete) == ((), ())
 
 
 @given(with_snapshots)
-def test_no_write_makes_a_pod_while_isolation_is_not_proven(seen):
-    manifest, snapshot = seen
+def test_no_write_makes_a_pod_while_isolation_is_not_proven(case):
+    manifest, snapshot = case
     spec = spec_of(manifest)
     if spec.isolation.enforcement != "Enforce" or not isinstance(isolation_is_proven(spec, snapshot, NOW), Blocks):
         return
@@ -77,8 +77,8 @@ def test_no_write_makes_a_pod_while_isolation_is_not_proven(seen):
 
 
 @given(with_snapshots)
-def test_only_what_is_ours_is_deleted_and_never_a_volume(seen):
-    manifest, snapshot = seen
+def test_only_what_is_ours_is_deleted_and_never_a_volume(case):
+    manifest, snapshot = case
     for gone in plan(spec_of(manifest), snapshot, NOW).delete:
         live = snapshot.children[(gone.kind.kind, gone.name)]
         assert gone.kind.kind != "PersistentVolume"
@@ -87,14 +87,14 @@ def test_only_what_is_ours_is_deleted_and_never_a_volume(seen):
 
 
 @given(with_snapshots)
-def test_workload_comes_last(seen):
-    manifest, snapshot = seen
+def test_workload_comes_last(case):
+    manifest, snapshot = case
     kinds = [change.manifest["kind"] for change in plan(spec_of(manifest), snapshot, NOW).apply]
     assert "Deployment" not in kinds[:-1]
 
 
 @given(with_snapshots)
-def test_next_look_lies_ahead(seen):
-    manifest, snapshot = seen
+def test_next_look_lies_ahead(case):
+    manifest, snapshot = case
     next_change = plan(spec_of(manifest), snapshot, NOW).requeue_at
     assert next_change is None or next_change > NOW

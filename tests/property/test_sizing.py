@@ -158,16 +158,16 @@ def test_more_stages_never_leave_less_room(model, memory, few, more):
 
 
 @given(models(), memories, memories)
-def test_a_larger_gpu_never_answers_worse(model, one, other):
+def test_a_larger_gpu_never_answers_worse(model, first, second):
     """With equal settings: by default vLLM takes more requests and longer steps on larger GPUs."""
-    small, large = (fit(model, EQUAL, gpu(memory)) for memory in sorted((one, other)))
+    small, large = (fit(model, EQUAL, gpu(memory)) for memory in sorted((first, second)))
     assert BEST_FIRST.index(large.answer) <= BEST_FIRST.index(small.answer)
     assert large.longest_context >= small.longest_context
 
 
 @given(models(), memories, lengths, lengths)
-def test_a_longer_context_never_takes_less(model, memory, one, other):
-    short, long = (fit(model, Serving(max_model_length=length), gpu(memory)) for length in sorted((one, other)))
+def test_a_longer_context_never_takes_less(model, memory, first, second):
+    short, long = (fit(model, Serving(max_model_length=length), gpu(memory)) for length in sorted((first, second)))
     assert long.requested >= short.requested
     assert BEST_FIRST.index(long.answer) >= BEST_FIRST.index(short.answer)
 
@@ -177,11 +177,11 @@ ORDER = {FitAnswer.FITS: 0, FitAnswer.TIGHT: 1, FitAnswer.UNKNOWN: 2, FitAnswer.
 
 @given(compressed_models(), memories, POWERS, st.integers(0, 4), lengths, lengths)
 def test_compressed_layers_take_less_on_more_gpus_and_more_for_a_longer_context(
-    model, memory, parts, doubled, one, other
+    model, memory, parts, doubled, first, second
 ):
     few, many = (fit(model, Serving(tensor_parallel=size), gpu(memory)) for size in (parts, parts * 2**doubled))
     assert many.spare >= few.spare - (COLLECTIVES if parts == 1 else 0) - 1
-    short, long = (fit(model, Serving(max_model_length=length), gpu(memory)) for length in sorted((one, other)))
+    short, long = (fit(model, Serving(max_model_length=length), gpu(memory)) for length in sorted((first, second)))
     assert long.requested >= short.requested
     assert ORDER[long.answer] >= ORDER[short.answer]
 
@@ -204,8 +204,8 @@ def test_inputs_that_are_switched_off_never_make_an_answer_worse(model, memory):
 
 
 @given(models() | compressed_models(), memories, st.integers(1, 1024), st.integers(1, 1024))
-def test_more_requests_at_a_time_never_make_an_answer_better(model, memory, one, other):
-    fewer, more = (fit(model, Serving(sequences=count), gpu(memory)) for count in sorted((one, other)))
+def test_more_requests_at_a_time_never_make_an_answer_better(model, memory, first, second):
+    fewer, more = (fit(model, Serving(sequences=count), gpu(memory)) for count in sorted((first, second)))
     assert more.needed >= fewer.needed
     assert ORDER[more.answer] >= ORDER[fewer.answer]
 
@@ -221,8 +221,8 @@ def test_a_cache_in_fp8_never_needs_more_than_one_in_16_bits(model, memory, leng
 
 
 @given(models(), memories, st.integers(10, 98), st.integers(10, 98))
-def test_a_larger_share_of_the_gpu_never_leaves_less(model, memory, one, other):
-    less, more = (fit(model, Serving(utilization_percent=share), gpu(memory)) for share in sorted((one, other)))
+def test_a_larger_share_of_the_gpu_never_leaves_less(model, memory, first, second):
+    less, more = (fit(model, Serving(utilization_percent=share), gpu(memory)) for share in sorted((first, second)))
     assert more.spare >= less.spare
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermetic.api.condition_updates import CONDITION_REASONS
-from hermetic.api.modeldeployment import ModelDeploymentStatus
+from hermetic.api.modeldeployment_status import ModelDeploymentStatus
 from hermetic.plan.planning import plan
 from hermetic.plan.snapshot import ClusterSnapshot
 from hermetic.plan.status import same_status, status
@@ -33,16 +33,16 @@ def status_after(
 
 
 @given(with_snapshots)
-def test_exactly_one_of_ready_reconciling_and_stalled_is_true(seen):
-    condition_of = conditions(status_after(*seen)[0])
+def test_exactly_one_of_ready_reconciling_and_stalled_is_true(case):
+    condition_of = conditions(status_after(*case)[0])
     true = [kind for kind in ("Ready", "Reconciling", "Stalled") if condition_of.get(kind, {}).get("status") == "True"]
     assert len(true) == 1
     assert all(condition_of[kind]["status"] == "True" for kind in ("Reconciling", "Stalled") if kind in condition_of)
 
 
 @given(with_snapshots)
-def test_stalled_is_said_exactly_of_what_only_a_human_can_mend(seen):
-    condition_of = conditions(status_after(*seen)[0])
+def test_stalled_is_said_exactly_of_what_only_a_human_can_mend(case):
+    condition_of = conditions(status_after(*case)[0])
     needs_human = (
         condition_of["Ready"]["status"] != "True" and CONDITION_REASONS[condition_of["Ready"]["reason"]].needs_human
     )
@@ -50,8 +50,8 @@ def test_stalled_is_said_exactly_of_what_only_a_human_can_mend(seen):
 
 
 @given(with_snapshots)
-def test_ready_means_every_replica_of_this_template_serves_at_a_private_address_behind_an_open_gate(seen):
-    manifest, snapshot = seen
+def test_ready_means_every_replica_of_this_template_serves_at_a_private_address_behind_an_open_gate(case):
+    manifest, snapshot = case
     model_status, after = status_after(manifest, snapshot)
     ready = conditions(model_status)
     if ready["Ready"]["status"] != "True":
@@ -67,8 +67,8 @@ def test_ready_means_every_replica_of_this_template_serves_at_a_private_address_
 
 
 @given(with_snapshots)
-def test_ready_repeats_the_first_condition_that_fails_or_says_what_none_of_them_covers(seen):
-    condition_of = conditions(status_after(*seen)[0])
+def test_ready_repeats_the_first_condition_that_fails_or_says_what_none_of_them_covers(case):
+    condition_of = conditions(status_after(*case)[0])
     ready = condition_of["Ready"]
     if ready["status"] == "True":
         return
@@ -83,13 +83,13 @@ def test_ready_repeats_the_first_condition_that_fails_or_says_what_none_of_them_
 
 
 @given(with_snapshots)
-def test_status_is_one_that_the_api_accepts(seen):
-    ModelDeploymentStatus.model_validate(status_after(*seen)[0])
+def test_status_is_one_that_the_api_accepts(case):
+    ModelDeploymentStatus.model_validate(status_after(*case)[0])
 
 
 @given(with_snapshots)
-def test_what_was_said_once_is_not_written_again(seen):
-    manifest, snapshot = seen
+def test_what_was_said_once_is_not_written_again(case):
+    manifest, snapshot = case
     spec = spec_of(manifest)
     decided = plan(spec, snapshot, NOW)
     after = carried_out(snapshot, decided)
@@ -100,8 +100,8 @@ def test_what_was_said_once_is_not_written_again(seen):
 
 
 @given(with_snapshots, st.randoms())
-def test_order_in_which_things_were_seen_does_not_change_a_word(seen, random):
-    manifest, snapshot = seen
+def test_order_in_which_things_were_seen_does_not_change_a_word(case, random):
+    manifest, snapshot = case
     spec = spec_of(manifest)
     decided = plan(spec, snapshot, NOW)
     assert status(spec, snapshot, decided, (), NOW) == status(spec, shuffled(snapshot, random), decided, (), NOW)
@@ -119,8 +119,8 @@ def test_transition_times_move_exactly_with_the_status(before, after):
 
 
 @given(with_snapshots)
-def test_no_name_of_a_secret_and_no_variable_reaches_the_status(seen):
-    manifest, snapshot = seen
+def test_no_name_of_a_secret_and_no_variable_reaches_the_status(case):
+    manifest, snapshot = case
     text = json.dumps(status_after(manifest, snapshot)[0])
     assert not any(name in text for name in SECRET_NAMES)
     for engine in manifest["spec"]["engine"].values():

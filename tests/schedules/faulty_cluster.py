@@ -68,8 +68,8 @@ class FaultyCluster(ClusterInMemory):
             self._note("lost answer")
             raise Unreachable("the answer was lost")
 
-    def _note(self, what: str) -> None:
-        self.faults_injected[what] = self.faults_injected.get(what, 0) + 1
+    def _note(self, fault: str) -> None:
+        self.faults_injected[fault] = self.faults_injected.get(fault, 0) + 1
 
     # ------------------------------------------------------------------ reading
 
@@ -179,8 +179,8 @@ def _bound(volume: Manifest, uid: str) -> None:
     volume["spec"]["claimRef"]["uid"] = uid
 
 
-def _where(one: Manifest) -> Coordinates:
-    return (one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"])
+def _where(manifest: Manifest) -> Coordinates:
+    return (manifest["kind"], manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"])
 
 
 _TROUBLES: dict[str, Any] = {

@@ -59,17 +59,17 @@ def history(log: Path, ownerless: Sequence[tuple[str, Manifest]]) -> Iterator[st
         yield from (f"    {NODE.sub('}: ', line)}" for line in about[-LINES:] or ["no line about it"])
 
 
-def _failed_last(lines: Sequence[str], one: Manifest) -> bool:
-    last = next((line for line in reversed(lines) if _is_about(line, one)), "")
+def _failed_last(lines: Sequence[str], manifest: Manifest) -> bool:
+    last = next((line for line in reversed(lines) if _is_about(line, manifest)), "")
     return any(failure in last for failure in FAILED)
 
 
-def _is_about(line: str, one: Manifest) -> bool:
-    return any(uid in line for uid in (one["metadata"]["uid"], *_owners(one)))
+def _is_about(line: str, manifest: Manifest) -> bool:
+    return any(uid in line for uid in (manifest["metadata"]["uid"], *_owners(manifest)))
 
 
-def _owners(one: Manifest) -> list[str]:
-    return [owner["uid"] for owner in one["metadata"].get("ownerReferences") or ()]
+def _owners(manifest: Manifest) -> list[str]:
+    return [owner["uid"] for owner in manifest["metadata"].get("ownerReferences") or ()]
 
 
 def _lines(log: Path) -> list[str]:

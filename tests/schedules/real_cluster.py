@@ -31,9 +31,9 @@ Wanted = tuple[str, str]
 """What is applied in a namespace in the end: drain seconds of `phi` and folder of `llama`, "" where it is not there."""
 
 
-def manifests_of(wanted: Wanted) -> list[Manifest]:
+def manifests_of(requested: Wanted) -> list[Manifest]:
     # No pods: their pace is not the operator's, and everything that is written is written without them too.
-    drain, folder = wanted
+    drain, folder = requested
     models = [changed(reporting(a_baked_model(replicas=0)), drainSeconds=int(drain))] if drain else []
     weights = {"azureFiles": {"account": "contosomodels", "share": "models", "folder": folder}}
     return models + ([changed(reporting(a_share_model(replicas=0)), weights=weights)] if folder else [])
@@ -72,9 +72,9 @@ class RealCluster:
                 self.faults_injected["operator restarted after its end"] += 1
                 operator.component.start()
 
-    def reference(self, wanted: Wanted) -> str:
+    def reference(self, requested: Wanted) -> str:
         """The namespace in which this was applied and nothing went wrong."""
-        return self.references[wanted]
+        return self.references[requested]
 
 
 @contextlib.contextmanager
@@ -96,14 +96,14 @@ def opened(plane: ControlPlane, folder: Path) -> Iterator[RealCluster]:
                 operator.stop(signal.SIGKILL)
 
 
-def _refer(cluster: RealCluster, wanted: Wanted) -> None:
+def _refer(cluster: RealCluster, requested: Wanted) -> None:
     namespace = f"plain-{len(cluster.references)}"
-    cluster.references[wanted] = namespace
+    cluster.references[requested] = namespace
     made_namespace(cluster.api, namespace)
-    if manifests := manifests_of(wanted):
+    if manifests := manifests_of(requested):
         cluster.kubectl.within(namespace).apply(*manifests)
         settled = partial(_is_settled, cluster.api, namespace, len(manifests))
-        wait_for(f"reference {wanted}", settled, timeout=PATIENCE_SECONDS)
+        wait_for(f"reference {requested}", settled, timeout=PATIENCE_SECONDS)
 
 
 def _is_settled(api: Api, namespace: str, count: int) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from hermetic.api.accelerator_reasons import ACCELERATOR_FINDINGS, AcceleratorReason
 from hermetic.api.configuration import Configuration
-from hermetic.api.reasons import ACCELERATOR_FINDINGS, REASONS, Reason
 from hermetic.cli.status.remedies import remedy_for
 from hermetic.controller.condition_events import announcements
 from hermetic.in_container.accelerator_checks import Finding, termination_message
@@ -47,9 +47,9 @@ def configured(**preflight: Any) -> Configuration:
     return Configuration.model_validate({**CONFIGURATION, "shares": SHARES, "preflight": preflight})
 
 
-def applied(manifest: Manifest, **seen: Any) -> ClusterSnapshot:
+def applied(manifest: Manifest, **facts: Any) -> ClusterSnapshot:
     """The snapshot in which the operator has written all children."""
-    snapshot = a_snapshot(owner_of(manifest), nodes=(an_a100_node(NODE),), **seen)
+    snapshot = a_snapshot(owner_of(manifest), nodes=(an_a100_node(NODE),), **facts)
     for _ in range(3):
         snapshot = carried_out(snapshot, plan(spec_of(manifest), snapshot, NOW))
     return snapshot
@@ -140,11 +140,11 @@ def test_checks_run_before_the_weights_with_the_gpus_of_the_engine_and_without_t
     assert "env" not in check
 
 
-@pytest.mark.parametrize("asked", [None, *POLICIES])
+@pytest.mark.parametrize("requested", [None, *POLICIES])
 @pytest.mark.parametrize("minimum", POLICIES)
-def test_policy_in_effect_is_the_stricter_of_spec_and_minimum(asked, minimum):
-    snapshot = applied(a_model(asked), policy=configured(minimumPolicy=minimum))
-    effective = min(asked or "Warn", minimum, key=POLICIES.index)
+def test_policy_in_effect_is_the_stricter_of_spec_and_minimum(requested, minimum):
+    snapshot = applied(a_model(requested), policy=configured(minimumPolicy=minimum))
+    effective = min(requested or "Warn", minimum, key=POLICIES.index)
     arguments = init_containers(snapshot).get(CHECKER, {"args": []})["args"]
     assert ("--policy" in arguments, effective in arguments) == ((False, False) if effective == "Off" else (True, True))
 
@@ -164,9 +164,9 @@ def test_upgrade_restarts_no_pod_and_the_next_change_of_the_pods_brings_the_chec
     assert CHECKER in init_containers(carried_out(snapshot, plan(spec_of(manifest), snapshot, NOW)))
 
 
-@pytest.mark.parametrize(("asked", "minimum"), [("Warn", "Off"), ("Require", "Off"), (None, "Require")])
-def test_checks_that_somebody_asked_for_do_not_wait_for_another_change(asked, minimum):
-    manifest, snapshot = a_model(asked), without_checks(a_model(None))
+@pytest.mark.parametrize(("requested", "minimum"), [("Warn", "Off"), ("Require", "Off"), (None, "Require")])
+def test_checks_that_somebody_asked_for_do_not_wait_for_another_change(requested, minimum):
+    manifest, snapshot = a_model(requested), without_checks(a_model(None))
     snapshot = replace(snapshot, policy=configured(minimumPolicy=minimum))
     assert CHECKER in init_containers(carried_out(snapshot, plan(spec_of(manifest), snapshot, NOW)))
 
@@ -211,7 +211,7 @@ def test_every_finding_at_every_level_has_its_condition_node_and_gpu(policy, lev
     manifest = a_model(policy)
     after = checked(applied(manifest), result(Finding(level, reason.value, UUID, "telling words")), result())
     status, word, message = healthy(manifest, after)
-    warned = Reason.ACCELERATORS_CHECKED_WITH_WARNINGS.value
+    warned = AcceleratorReason.ACCELERATORS_CHECKED_WITH_WARNINGS.value
     assert (status, word) == (truth, warned if level == "Warn" else reason.value)
     assert all(part in message for part in (UUID, NODE, "telling words"))
     assert message.endswith(f"kubectl cordon {NODE}") == (level == "Fail")
@@ -481,4 +481,4 @@ def test_all_reduce_over_some_gpus_of_a_machine_has_no_floor():
 
 
 def test_every_reason_of_the_program_is_explained():
-    assert all(REASONS[reason.value].meaning and reason.remedy for reason in ACCELERATOR_FINDINGS)
+    assert all(reason.meaning and reason.remedy for reason in ACCELERATOR_FINDINGS)

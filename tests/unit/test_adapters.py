@@ -16,7 +16,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from hermetic.api.configuration import AllowedShare
+from hermetic.api.allow_lists import AllowedShare
 from hermetic.engines.registry import launch
 from hermetic.engines.sglang.tables import TABLES as SGLANG_TABLES
 from hermetic.engines.vllm import VLLM

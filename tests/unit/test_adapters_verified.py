@@ -12,7 +12,7 @@ import pytest
 
 from hermetic.api.adapters import MOST_ADAPTERS, AdapterStatus
 from hermetic.api.configuration import Configuration
-from hermetic.api.reasons import Reason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.objects.names import TEMPLATE_LABEL
 from hermetic.plan.gate_results import Blocks
@@ -90,7 +90,7 @@ def test_container_compares_the_rank_of_every_adapter_with_the_largest_that_the_
 def test_adapter_without_a_digest_needs_a_key_that_signs() -> None:
     block = first_block(spec_of(adapted(SQL, UNPINNED)), a_snapshot(policy=configured()))
     assert isinstance(block, Blocks)
-    assert (block.reason, block.field) == (Reason.INTEGRITY_NOT_PINNED, "spec.adapters")
+    assert (block.reason, block.field) == (SpecReason.INTEGRITY_NOT_PINNED, "spec.adapters")
     assert "'de'" in block.message
     assert "'sql'" not in block.message
     signed = verification(adapted(SQL, UNPINNED), a_snapshot(policy=configured(publicKeys=[KEY])))
@@ -122,9 +122,9 @@ def test_digest_of_an_adapter_asks_for_verification_where_the_configuration_does
         manifest["spec"]["weights"]["integrity"] = integrity
     block = first_block(spec_of(manifest), a_snapshot(policy=configured(minimumPolicy="Off")))
     assert (block is not None) is is_verified
-    assert block is None or block.reason is Reason.INTEGRITY_NOT_PINNED
+    assert block is None or block.reason is SpecReason.INTEGRITY_NOT_PINNED
     without = first_block(spec_of(manifest), a_snapshot(policy=configured(minimumPolicy="Off", verifiers=[])))
-    assert (without is not None and without.reason is Reason.VERIFIER_NOT_CONFIGURED) is is_verified
+    assert (without is not None and without.reason is SpecReason.VERIFIER_NOT_CONFIGURED) is is_verified
 
 
 def test_image_that_may_not_know_adapters_is_replaced_when_the_first_one_is_added() -> None:

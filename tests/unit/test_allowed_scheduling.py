@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermetic.api.configuration import Configuration
-from hermetic.api.reasons import Reason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.plan.allowed_scheduling import scheduling_is_allowed
 from hermetic.plan.gate_results import Blocks
 from hermetic.plan.gates import cpu_limit_holds_the_request, ephemeral_storage_limit_holds_the_folders
@@ -63,7 +63,7 @@ def test_what_is_listed_may_be_named(scheduling: dict[str, Any] | None) -> None:
 def test_what_is_not_listed_is_refused_with_what_is(scheduling: dict[str, Any], text: str) -> None:
     block = verdict(scheduling)
     assert block is not None
-    assert block.reason is Reason.SCHEDULING_NOT_ALLOWED
+    assert block.reason is SpecReason.SCHEDULING_NOT_ALLOWED
     assert text in block.message
     assert block.reason.needs_human
 
@@ -84,7 +84,7 @@ def test_a_cpu_limit_is_no_less_than_the_request(resources: dict[str, Any], hold
     result = cpu_limit_holds_the_request(spec_of(a_baked_model(resources=resources)), a_snapshot())
     assert (not isinstance(result, Blocks)) == holds
     if isinstance(result, Blocks):
-        assert result.reason is Reason.CPU_LIMIT_TOO_LOW
+        assert result.reason is SpecReason.CPU_LIMIT_TOO_LOW
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_limit_of_the_disk_holds_every_folder_of_the_pod(resources: dict[str, 
     result = ephemeral_storage_limit_holds_the_folders(spec_of(a_baked_model(resources=resources)), a_snapshot())
     assert (not isinstance(result, Blocks)) == holds
     if isinstance(result, Blocks):
-        assert result.reason is Reason.EPHEMERAL_STORAGE_LIMIT_TOO_LOW
+        assert result.reason is SpecReason.EPHEMERAL_STORAGE_LIMIT_TOO_LOW
         assert result.field == "spec.resources.ephemeralStorageLimit"
 
 

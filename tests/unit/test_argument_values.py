@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermetic.api.reasons import Reason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.engines.argument_values import refused
 from hermetic.engines.extra_arguments import read
 from hermetic.engines.vllm.tables import TABLES
@@ -136,7 +136,7 @@ def test_the_gate_says_the_flag_the_value_and_what_it_takes():
     engine = {"vllm": {"image": VLLM_IMAGE, "version": "0.32.0", "extraArgs": ["--max-num-seqs", "many"]}}
     verdict = engine_flags_are_known(spec_of(a_share_model(engine=engine)), a_snapshot())
     assert isinstance(verdict, Blocks)
-    assert verdict.reason is Reason.ENGINE_FLAG_UNKNOWN
+    assert verdict.reason is SpecReason.ENGINE_FLAG_UNKNOWN
     assert verdict.message == (
         "`engine.vllm.extraArgs` holds 'many' for --max-num-seqs, which takes an integer: "
         "vLLM 0.32.0 would end with exit code 2"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hermetic.api.reasons import Reason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.plan.gates import engine_flags_are_known, vm_size_offers_the_pod
 from hermetic.plan.model_fit import model_placement
 from hermetic.sizing.facts_file import as_json
@@ -112,7 +112,7 @@ def test_setting_that_would_change_the_size_is_refused_beside_the_field(
     assert not getattr(engine_flags_are_known(spec_of(manifest), snapshot), "message", "")
     manifest["spec"]["kvCacheOffload"] = OFFLOAD
     refused = engine_flags_are_known(spec_of(manifest), snapshot)
-    assert refused.reason is Reason.ENGINE_FLAG_RESERVED
+    assert refused.reason is SpecReason.ENGINE_FLAG_RESERVED
     assert refused.message.startswith(f"`engine.{member}.{field}` holds '{name}")
     assert refused.field == f"spec.engine.{member}.{field}"
 
@@ -121,7 +121,7 @@ def test_vm_without_the_memory_for_the_cache_is_refused() -> None:
     manifest = a_share_model(accelerator={"instanceTypes": [A100]}, resources={"memory": "200Gi"})
     assert not getattr(vm_size_offers_the_pod(spec_of(manifest), a_snapshot()), "message", "")
     refused = vm_size_offers_the_pod(spec_of(changed(manifest, {"spec.kvCacheOffload": OFFLOAD})), a_snapshot())
-    assert refused.reason is Reason.VM_SIZE_UNSUITABLE
+    assert refused.reason is SpecReason.VM_SIZE_UNSUITABLE
     assert "`resources.memory` with `kvCacheOffload.memory` asks for 264 GiB" in refused.message
 
 
@@ -171,7 +171,7 @@ def test_condition_names_the_rate_of_offloaded_weights() -> None:
     placement = model_placement(spec_of(manifest), a_snapshot())
     assert placement is not None
     condition = placement.condition()
-    assert (condition.status, condition.reason) == ("True", Reason.GPU_MEMORY_TIGHT)
+    assert (condition.status, condition.reason) == ("True", SpecReason.GPU_MEMORY_TIGHT)
     assert "at most 2.9 tokens/s a request" in condition.message
     assert "without `--cpu-offload-gb` each GPU would need 22.3 GiB" in condition.message
 

@@ -25,10 +25,10 @@ HOOKS = ("postStart", "preStop")
 PLACES = ("containers", "initContainers", "ephemeralContainers")
 
 
-def handled(place: str, action: str, host: str | None, of: str = "containers") -> Manifest:
+def handled(hook: str, action: str, host: str | None, of: str = "containers") -> Manifest:
     """The spec of a pod with one probe or hook; in `of`, beside a container without one."""
     handler = {action: {"port": 8080, **({} if host is None else {"host": host})}}
-    field = {"lifecycle": {place: handler}} if place in HOOKS else {place: handler}
+    field = {"lifecycle": {hook: handler}} if hook in HOOKS else {hook: handler}
     sidecar = {"restartPolicy": "Always"} if of == "initContainers" else {}
     handled_container = container(name="handled", **field, **sidecar)
     if of == "containers":

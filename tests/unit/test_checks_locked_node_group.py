@@ -58,8 +58,8 @@ def with_policy(azure: FakeServices, *, network: str = VNET) -> FakeServices:
     return azure
 
 
-def at_network(found: dict[str, Finding]) -> tuple[Verdict, str]:
-    return found[VNET.lower()].verdict, found[VNET.lower()].reason
+def at_network(findings: dict[str, Finding]) -> tuple[Verdict, str]:
+    return findings[VNET.lower()].verdict, findings[VNET.lower()].reason
 
 
 UNKNOWN = (Verdict.UNKNOWN, "DenyAssignment")

@@ -67,8 +67,8 @@ def offline(arm: ArmStandIn, file: Path, *arguments: str | Path) -> Ran:
 def test_json_has_exactly_the_fields_of_the_contract(arm: ArmStandIn, saved: tuple[Ran, Path]) -> None:
     report = report_in(saved[0].out)
     assert list(report)[: len(TOP_LEVEL)] == TOP_LEVEL
-    others = {"run", "causes", "privateSubnets", "coverage", "subscription", "tenant"}
-    assert {"run", "causes"} <= set(report) - set(TOP_LEVEL) <= others
+    optional_fields = {"run", "causes", "privateSubnets", "coverage", "subscription", "tenant"}
+    assert {"run", "causes"} <= set(report) - set(TOP_LEVEL) <= optional_fields
     field_lists = [
         [field for field in finding if field not in {"derivedFrom", "masked"}] for finding in report["findings"]
     ]

@@ -129,16 +129,18 @@ class Kubelet:
 
     def run(self, container: Manifest) -> str:
         result, message = self.folder / "result.json", self.folder / "message"
-        words = [word.replace(RESULT_FILE, str(result)) for word in container["args"]]
-        begin = next(place for place, word in enumerate(words) if word in {"vllm", "python3"})
-        engine, flags = ("vllm", words[begin + 3 :]) if words[begin] == "vllm" else ("sglang", words[begin + 3 :])
+        arguments = [word.replace(RESULT_FILE, str(result)) for word in container["args"]]
+        begin = next(index for index, word in enumerate(arguments) if word in {"vllm", "python3"})
+        engine, flags = (
+            ("vllm", arguments[begin + 3 :]) if arguments[begin] == "vllm" else ("sglang", arguments[begin + 3 :])
+        )
         flags[flags.index("--base-url") + 1] = self.url
         stand_in = (sys.executable, engine_benchmark.__file__, engine)
         with pytest.MonkeyPatch.context() as environment:
             for variable in container["env"]:
                 if "valueFrom" in variable:
                     environment.setenv(variable["name"], self.secrets[variable["valueFrom"]["secretKeyRef"]["name"]])
-            program.main([*words[:begin], *stand_in, *flags], str(message))
+            program.main([*arguments[:begin], *stand_in, *flags], str(message))
         return message.read_text()
 
 

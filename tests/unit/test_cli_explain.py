@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from hermetic import errors
+from hermetic.api.condition_updates import STATUS_REASONS, StatusReason
 from hermetic.api.conditions import ConditionType
 from hermetic.api.configuration import Configuration
-from hermetic.api.gateway_reasons import GatewayReason
 from hermetic.api.kubernetes_yaml import dump
-from hermetic.api.reasons import Reason
+from hermetic.api.pod_reasons import PodReason
 from hermetic.api.reserved_flags import ENVIRONMENT, VLLM_FLAGS
 from hermetic.audit.checks.registry import CHECKS, PAGES
 from hermetic.audit.evaluation.check_findings import Check
@@ -48,8 +48,8 @@ def test_codes_of_errors_are_distinct_and_of_one_form() -> None:
         assert (family, len(subject), len(number)) == ("HRM", 3, 3)
 
 
-@pytest.mark.parametrize("reason", list(Reason), ids=lambda reason: reason.value)
-def test_every_reason_is_explained_with_meaning_and_remedy(reason: Reason) -> None:
+@pytest.mark.parametrize("reason", STATUS_REASONS, ids=lambda reason: reason.value)
+def test_every_reason_is_explained_with_meaning_and_remedy(reason: StatusReason) -> None:
     message = " ".join(hermetic("explain", reason.value).out.split())
     assert reason.meaning in message
     assert reason.remedy in message
@@ -123,14 +123,14 @@ def test_what_is_like_nothing_gets_no_offer() -> None:
 
 def test_without_a_name_everything_is_listed() -> None:
     listed = hermetic("explain").out
-    names = [*(error.code for error in ERRORS), *Reason, *ConditionType, *VLLM_FLAGS, *ENVIRONMENT, *PAGES]
+    names = [*(error.code for error in ERRORS), *STATUS_REASONS, *ConditionType, *VLLM_FLAGS, *ENVIRONMENT, *PAGES]
     assert [name for name in names if f"\n  {name} " not in listed] == []
 
 
 def test_json_holds_the_same_pages() -> None:
     page = json.loads(hermetic("explain", "CrashLoop", "-o", "json").out)
     assert (page["schema"], page["name"], page["sort"]) == ("hermetic.dev/explanation/v1", "CrashLoop", "reason")
-    assert page["meaning"] == Reason.CRASH_LOOP.meaning
+    assert page["meaning"] == PodReason.CRASH_LOOP.meaning
     listed = json.loads(hermetic("explain", "-o", "json").out)["pages"]
     assert {entry["name"] for entry in listed} >= {
         "CrashLoop",
@@ -161,7 +161,7 @@ def test_checked_in_pages_equal_the_code(file: str, text) -> None:
 
 def test_every_reason_that_asks_for_something_is_behind_exactly_one_symptom() -> None:
     explained_reasons = sorted(reason.value for symptom in SYMPTOMS for reason in symptom.reasons)
-    assert explained_reasons == sorted(reason.value for reason in (*Reason, *GatewayReason) if reason.remedy != NOTHING)
+    assert explained_reasons == sorted(reason.value for reason in STATUS_REASONS if reason.remedy != NOTHING)
 
 
 def test_the_example_of_the_configuration_is_one() -> None:

@@ -123,7 +123,7 @@ def test_the_text_names_the_slice_and_its_share_of_the_gpu():
 def test_sizes_of_the_manifest_are_planned_for_and_the_worst_counts():
     named = {"accelerator.instanceTypes": [A100, HALF], "engine.vllm.maxModelLength": 4096}
     ran = plan(with_facts(**named), "-o", "json")
-    assert [one["answer"] for one in document(ran)["asWritten"]] == ["Fits", "Unknown"]
+    assert [size["answer"] for size in document(ran)["asWritten"]] == ["Fits", "Unknown"]
     assert ran.code == 3
 
 
@@ -143,7 +143,7 @@ def test_a_size_that_is_not_in_the_catalogue_is_unknown():
 def test_without_a_size_the_best_of_all_counts_and_every_size_is_compared():
     ran = plan(with_facts(), "-o", "json")
     assert ran.code == 0
-    assert {one["instanceType"] for one in document(ran)["sizes"]} == set(sizes())
+    assert {size["instanceType"] for size in document(ran)["sizes"]} == set(sizes())
     # Four T4 have less memory in all than one A100.
     assert document(ran)["sizes"][0]["instanceType"] == "Standard_NC64as_T4_v3"
 
@@ -152,13 +152,13 @@ def test_prices_decide_what_is_cheaper_and_sizes_without_one_come_last(tmp_path)
     prices = tmp_path / "prices.yaml"
     prices.write_text(f"{H100}: 1\n{A100}: 2.5\n")
     ran = plan(with_facts(), "--prices", prices, "-o", "json")
-    assert [one["instanceType"] for one in document(ran)["sizes"]][:2] == [H100, A100]
+    assert [size["instanceType"] for size in document(ran)["sizes"]][:2] == [H100, A100]
 
 
 def test_a_share_whose_throughput_is_known_comes_first_and_replicas_share_it():
-    one = plan(with_facts(), "--share-throughput", "256", "-o", "json")
+    single = plan(with_facts(), "--share-throughput", "256", "-o", "json")
     four = plan(with_facts(replicas=4), "--share-throughput", "256", "-o", "json")
-    loads = [document(ran)["loadTimes"][0] for ran in (one, four)]
+    loads = [document(ran)["loadTimes"][0] for ran in (single, four)]
     assert loads[0]["storage"] == "this share, 256 MiB/s"
     assert loads[0]["seconds"] == pytest.approx(LLAMA_8B_BYTES / (256 * 2**20), abs=0.1)
     assert loads[1]["seconds"] == pytest.approx(4 * loads[0]["seconds"], abs=0.5)
@@ -213,9 +213,9 @@ def test_a_model_that_is_too_large_is_told_what_offloading_would_cost():
 
 
 def test_a_nim_is_unknown():
-    found = document(plan(of_facts(a_nim_model()), "--instance-type", A100, "-o", "json"))
-    assert found["answer"] == "Unknown"
-    assert "NIM" in " ".join(found["asWritten"][0]["notComputed"])
+    planned = document(plan(of_facts(a_nim_model()), "--instance-type", A100, "-o", "json"))
+    assert planned["answer"] == "Unknown"
+    assert "NIM" in " ".join(planned["asWritten"][0]["notComputed"])
 
 
 @pytest.mark.parametrize(
@@ -284,8 +284,8 @@ def test_an_invalid_manifest_is_refused_as_by_validate():
 
 def test_every_field_of_the_json_is_described(tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8").split("\n## hermetic plan\n")[1]
-    found = document(plan(with_facts(facts(LLAMA_8B, 10**11)), "--instance-type", A100, "-o", "json"))
-    parts = [found, found["offload"], found["loadTimes"][0], found["asWritten"][0], found["sizes"][0]]
+    planned = document(plan(with_facts(facts(LLAMA_8B, 10**11)), "--instance-type", A100, "-o", "json"))
+    parts = [planned, planned["offload"], planned["loadTimes"][0], planned["asWritten"][0], planned["sizes"][0]]
     with_adapters = document(plan(with_adapter(), "--model", a_staged_share(tmp_path), "-o", "json"))
     parts += [with_adapters, with_adapters["adapters"][0]]
     names = {key for part in parts for key in part}
@@ -296,8 +296,8 @@ def test_every_field_of_the_json_is_described(tmp_path):
 def test_it_says_whether_staged_compile_caches_would_be_used(gpu, used, says):
     caches = [{"engine": "vllm", "version": "0.32.0", "gpu": gpu, "tensorParallelSize": 1}]
     warm = with_facts(**{"weights.caches": caches, "accelerator.instanceTypes": [A100]})
-    found = document(plan(warm, "-o", "json"))["compileCaches"]
-    assert (found["used"], says in found["message"]) == (used, True)
+    compile_caches = document(plan(warm, "-o", "json"))["compileCaches"]
+    assert (compile_caches["used"], says in compile_caches["message"]) == (used, True)
     assert "Compile caches: the" in plan(warm).out
     assert document(plan(with_facts(), "-o", "json"))["compileCaches"] is None
     assert "Compile caches" not in plan(with_facts()).out

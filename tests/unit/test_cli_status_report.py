@@ -9,7 +9,9 @@ from dataclasses import replace
 
 import pytest
 
+from hermetic.api.condition_updates import STATUS_REASONS, StatusReason
 from hermetic.api.engine import MEMBERS
+from hermetic.api.pod_reasons import PodReason
 from hermetic.api.reasons import Reason
 from hermetic.cli.status.document import status_document
 from hermetic.cli.status.remedies import remedy_for
@@ -99,8 +101,8 @@ def test_every_shape_has_a_headline_of_engine_gpus_and_weights(manifest: Manifes
     assert "None" not in headlines
 
 
-@pytest.mark.parametrize("reason", list(Reason), ids=lambda reason: reason.value)
-def test_every_reason_has_advice_and_commands_without_blanks(reason: Reason) -> None:
+@pytest.mark.parametrize("reason", STATUS_REASONS, ids=lambda reason: reason.value)
+def test_every_reason_has_advice_and_commands_without_blanks(reason: StatusReason) -> None:
     remedy = remedy_for(reason.value, "inference", "llama", "llama-1", CLUSTER)
     assert remedy is not None
     assert remedy.advice
@@ -117,14 +119,14 @@ def test_without_an_audit_the_advice_is_to_make_one_first() -> None:
 
 
 def test_without_a_pod_no_command_asks_for_one() -> None:
-    remedy = remedy_for(Reason.UNSCHEDULABLE, "inference", "llama", "", "")
+    remedy = remedy_for(PodReason.UNSCHEDULABLE, "inference", "llama", "", "")
     assert remedy is not None
     assert remedy.commands == ()
 
 
 def test_every_gate_has_reasons_that_block_pods() -> None:
     source = "".join(__import__("inspect").getsource(gate) for gate in GATES)
-    reasons_asked = {reason for reason in Reason if f"Reason.{reason.name}" in source}
+    reasons_asked = {reason for reason in STATUS_REASONS if f"{type(reason).__name__}.{reason.name}" in source}
     assert reasons_asked
     assert reasons_asked <= BLOCKING_NEW_PODS
 

@@ -68,11 +68,11 @@ def pod(manifest: Manifest, snapshot: ClusterSnapshot | None = None) -> Manifest
     return next(manifest for manifest in manifests if manifest["kind"] == "Deployment")["spec"]["template"]["spec"]
 
 
-def caching(found: Manifest) -> list[Manifest]:
+def caching(pod_spec: Manifest) -> list[Manifest]:
     """The init containers for caches."""
     return [
         init_container
-        for init_container in found.get("initContainers", ())
+        for init_container in pod_spec.get("initContainers", ())
         if init_container["name"] != "verify-weights"
     ]
 

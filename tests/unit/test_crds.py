@@ -74,8 +74,12 @@ def test_checking_tells_stale_files_from_current_ones(tmp_path: Path) -> None:
 
 def test_short_names_and_categories_are_distinct() -> None:
     names = [crd(definition)["spec"]["names"] for definition in DEFINITIONS]
-    assert [each["shortNames"] for each in names] == [["mdep"], ["eaudit"], ["eattest"]]
-    assert [each["categories"] for each in names] == [["all", "hermetic"], ["hermetic"], ["hermetic"]]
+    assert [definition_names["shortNames"] for definition_names in names] == [["mdep"], ["eaudit"], ["eattest"]]
+    assert [definition_names["categories"] for definition_names in names] == [
+        ["all", "hermetic"],
+        ["hermetic"],
+        ["hermetic"],
+    ]
 
 
 def points(definition: Definition) -> dict[str, bool]:
@@ -96,7 +100,7 @@ def points(definition: Definition) -> dict[str, bool]:
         "short name": bool(names["shortNames"]),
         "own category": "hermetic" in names["categories"],
         "Ready and Reason columns": {"Ready", "Reason"}
-        <= {each["name"] for each in version["additionalPrinterColumns"]},
+        <= {column["name"] for column in version["additionalPrinterColumns"]},
         "CEL rules": any(rules(root)),
         "transition rules": any("oldSelf" in rule["rule"] for rule in rules(root)),
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hermetic.api.reasons import Reason
+from hermetic.api.engine_reasons import EngineReason
 from hermetic.engines.failure_signatures import diagnose, telling_line
 from hermetic.engines.launch import keeping_first_errors
 from hermetic.in_container.error_capture import last_words
@@ -19,21 +19,27 @@ from tests.termination_messages import OF_A_FILE, message
 
 TRANSCRIPTS = Path(__file__).parents[1] / "transcripts" / "vllm-0.32.0"
 CASES = {
-    "config-cut-short": (Reason.MODEL_INCOMPLETE, "'/weights/config.json' is not a valid JSON file"),
-    "config-unreadable": (Reason.MODEL_UNREADABLE, "Permission denied: '/weights/config.json'"),
-    "custom-code": (Reason.REMOTE_CODE_REQUIRED, "contains custom code which must be executed"),
-    "draft-model-by-name": (Reason.FETCH_ATTEMPTED, "'meta-llama/draft'"),
-    "empty-folder": (Reason.MODEL_INCOMPLETE, "Invalid repository ID or local directory specified: '/weights'"),
-    "model-path-missing": (Reason.MODEL_PATH_MISSING, "'/models/phi-4'"),
-    "no-tokenizer": (Reason.MODEL_INCOMPLETE, "Couldn't instantiate the backend tokenizer"),
-    "shard-cut-short": (Reason.MODEL_INCOMPLETE, "incomplete metadata, file not fully covered"),
-    "shard-is-a-git-lfs-pointer": (Reason.MODEL_INCOMPLETE, "Error while deserializing header: header too large"),
-    "shard-missing": (Reason.MODEL_INCOMPLETE, "missing: {'/weights/model-00002-of-00002.safetensors'}"),
-    "shard-unreadable": (Reason.MODEL_UNREADABLE, "No such file or directory: /weights/model-00001-of-00002.safe"),
-    "tensor-parallel-3-of-8-heads": (Reason.TENSOR_PARALLEL_INVALID, "attention heads (8) must be divisible by"),
-    "tokenizer-by-name": (Reason.FETCH_ATTEMPTED, "outgoing traffic has been disabled"),
-    "tool-choice-without-parser": (Reason.ENGINE_ARGUMENTS_REFUSED, "requires --tool-call-parser"),
-    "unknown-architecture": (Reason.MODEL_UNSUPPORTED, "Model architectures ['FooBarForCausalLM'] are not supported"),
+    "config-cut-short": (EngineReason.MODEL_INCOMPLETE, "'/weights/config.json' is not a valid JSON file"),
+    "config-unreadable": (EngineReason.MODEL_UNREADABLE, "Permission denied: '/weights/config.json'"),
+    "custom-code": (EngineReason.REMOTE_CODE_REQUIRED, "contains custom code which must be executed"),
+    "draft-model-by-name": (EngineReason.FETCH_ATTEMPTED, "'meta-llama/draft'"),
+    "empty-folder": (EngineReason.MODEL_INCOMPLETE, "Invalid repository ID or local directory specified: '/weights'"),
+    "model-path-missing": (EngineReason.MODEL_PATH_MISSING, "'/models/phi-4'"),
+    "no-tokenizer": (EngineReason.MODEL_INCOMPLETE, "Couldn't instantiate the backend tokenizer"),
+    "shard-cut-short": (EngineReason.MODEL_INCOMPLETE, "incomplete metadata, file not fully covered"),
+    "shard-is-a-git-lfs-pointer": (EngineReason.MODEL_INCOMPLETE, "Error while deserializing header: header too large"),
+    "shard-missing": (EngineReason.MODEL_INCOMPLETE, "missing: {'/weights/model-00002-of-00002.safetensors'}"),
+    "shard-unreadable": (
+        EngineReason.MODEL_UNREADABLE,
+        "No such file or directory: /weights/model-00001-of-00002.safe",
+    ),
+    "tensor-parallel-3-of-8-heads": (EngineReason.TENSOR_PARALLEL_INVALID, "attention heads (8) must be divisible by"),
+    "tokenizer-by-name": (EngineReason.FETCH_ATTEMPTED, "outgoing traffic has been disabled"),
+    "tool-choice-without-parser": (EngineReason.ENGINE_ARGUMENTS_REFUSED, "requires --tool-call-parser"),
+    "unknown-architecture": (
+        EngineReason.MODEL_UNSUPPORTED,
+        "Model architectures ['FooBarForCausalLM'] are not supported",
+    ),
 }
 # A worker has said it, and the tracebacks of those that waited for it came after. The list of every architecture is
 # longer than what is kept as well.
@@ -115,7 +121,7 @@ def test_output_and_exit_code_are_the_engine_s(tmp_path):
     log = TRANSCRIPTS / "shard-missing.log"
     ended, termination_log = run(tmp_path, "sh", "-c", f"cat {log} >&2; exit 3")
     assert (ended.returncode, ended.stdout) == (3, log.read_bytes())
-    assert diagnose(message(b"", termination_log)) is Reason.MODEL_INCOMPLETE
+    assert diagnose(message(b"", termination_log)) is EngineReason.MODEL_INCOMPLETE
 
 
 def test_an_engine_that_ends_well_leaves_no_words(tmp_path):

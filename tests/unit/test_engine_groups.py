@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from hermetic.api.reasons import Reason
+from hermetic.api.engine_reasons import EngineReason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.engines.failure_signatures import diagnose
 from hermetic.engines.launch import Launch, as_group_member, keeping_first_errors
 from hermetic.engines.registry import engine_of, launch
@@ -158,7 +159,7 @@ def test_every_size_with_infiniband_is_in_the_catalogue():
 def test_infiniband_on_sizes_that_have_none_is_refused(instance_types, blocks):
     manifest = of_nodes(count=1, interconnect={**INFINIBAND, "count": 1}, instanceTypes=instance_types)
     block = first_block(spec_of(manifest), a_snapshot())
-    refused = block is not None and block.reason is Reason.VM_SIZE_UNSUITABLE
+    refused = block is not None and block.reason is SpecReason.VM_SIZE_UNSUITABLE
     assert refused is blocks
     if blocks:
         assert "it has no InfiniBand, and `accelerator.interconnect` asks for it" in block.message
@@ -172,7 +173,7 @@ def test_a_flag_that_no_rank_of_a_group_has_is_refused_in_any_spelling(arguments
     spec = spec_of(changed(of_nodes(), {"spec.engine.vllm.extraArgs": arguments}))
     objection = engine_of(spec).objection(spec)
     assert objection is not None
-    assert objection.reason is Reason.ENGINE_FLAG_RESERVED
+    assert objection.reason is SpecReason.ENGINE_FLAG_RESERVED
     assert "must not be set with several `accelerator.nodes`" in objection.message
 
 
@@ -198,10 +199,13 @@ def test_staged_compile_caches_are_not_used_by_a_group():
     ],
 )
 def test_a_failed_collective_under_a_limit_of_locked_memory_names_the_limit(message):
-    assert diagnose(message) is Reason.INTERCONNECT_MEMLOCK
+    assert diagnose(message) is EngineReason.INTERCONNECT_MEMLOCK
     assert diagnose(message.splitlines()[0]) is None
 
 
 @pytest.mark.parametrize("message", ["Error: network IB not found.", "NCCL WARN Failed to initialize any NET plugin"])
 def test_nccl_without_infiniband_is_told_as_such(message):
-    assert diagnose(f"RuntimeError: NCCL error: invalid usage\nLast error:\n{message}") is Reason.INTERCONNECT_DEGRADED
+    assert (
+        diagnose(f"RuntimeError: NCCL error: invalid usage\nLast error:\n{message}")
+        is EngineReason.INTERCONNECT_DEGRADED
+    )

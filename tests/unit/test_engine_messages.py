@@ -59,11 +59,13 @@ DROPPED = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "told"), DROPPED, ids=lambda value: value[0] if isinstance(value, tuple) else "")
-def test_a_flag_that_the_release_dropped_is_told_with_its_successor(arguments, told):
-    found = message(spec(*arguments))
-    assert told in found
-    assert "did you mean" not in found
+@pytest.mark.parametrize(
+    ("arguments", "advice"), DROPPED, ids=lambda value: value[0] if isinstance(value, tuple) else ""
+)
+def test_a_flag_that_the_release_dropped_is_told_with_its_successor(arguments, advice):
+    objection = message(spec(*arguments))
+    assert advice in objection
+    assert "did you mean" not in objection
 
 
 def test_a_flag_is_told_as_dropped_only_by_releases_that_dropped_it():
@@ -76,13 +78,13 @@ def test_a_flag_of_a_later_release_is_told_with_that_release():
 
 
 def test_several_unknown_flags_are_told_each_with_its_own_cause():
-    found = message(spec("--task", "embed", "--swap-space", "4", "--no-such-thing"))
-    assert found.count("does not know") == 3
-    assert found.count("do not have it") == 2
+    objection = message(spec("--task", "embed", "--swap-space", "4", "--no-such-thing"))
+    assert objection.count("does not know") == 3
+    assert objection.count("do not have it") == 2
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "advice"),
     [
         ("VLLM_ATTENTION_BACKEND", "write '--attention-backend' with this value in `extraArgs`"),
         ("VLLM_USE_V1", "the engine that it chose is the only one"),
@@ -93,23 +95,23 @@ def test_several_unknown_flags_are_told_each_with_its_own_cause():
         ("VLLM_USE_DEEP_GEMM_E8M0_HOPPER", "nothing took its place"),
     ],
 )
-def test_a_variable_that_the_release_dropped_is_told_with_its_successor_and_not_as_unreviewed(name, told):
-    found = message(spec(variables={name: "1"}))
-    assert f"holds '{name}', which vLLM 0.33.0 does not read: releases from" in found
-    assert told in found
+def test_a_variable_that_the_release_dropped_is_told_with_its_successor_and_not_as_unreviewed(name, advice):
+    objection = message(spec(variables={name: "1"}))
+    assert f"holds '{name}', which vLLM 0.33.0 does not read: releases from" in objection
+    assert advice in objection
     for misleading in ("did you mean", "engineSettings", "reviewed"):
-        assert misleading not in found
+        assert misleading not in objection
 
 
 def test_a_variable_of_a_later_release_is_told_with_that_release():
-    found = message(spec(version="0.24.0", variables={"VLLM_USE_DIRECT_DCP_A2A": "1"}))
-    assert "vLLM 0.24.0 does not read: vLLM 0." in found
-    assert "is the first release that has it" in found
+    objection = message(spec(version="0.24.0", variables={"VLLM_USE_DIRECT_DCP_A2A": "1"}))
+    assert "vLLM 0.24.0 does not read: vLLM 0." in objection
+    assert "is the first release that has it" in objection
 
 
 def test_a_dropped_variable_of_a_nim_is_told_with_its_successor():
-    found = message(nim_spec(VLLM_ATTENTION_BACKEND="FLASHINFER"))
-    assert "which vLLM from 0.16 on does not read; write '--attention-backend'" in found
+    objection = message(nim_spec(VLLM_ATTENTION_BACKEND="FLASHINFER"))
+    assert "which vLLM from 0.16 on does not read; write '--attention-backend'" in objection
 
 
 def test_a_dropped_name_of_sglang_is_told_with_its_successor():
@@ -145,7 +147,7 @@ def test_documented_short_and_dotted_spellings_are_accepted(arguments):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "advice"),
     [
         (["-cc.backend=evil.module.Class"], "sets the key 'backend', which is not on the reviewed list"),
         (["-cc.inductor_compile_config.x=1"], "sets the key 'inductor_compile_config'"),
@@ -160,8 +162,8 @@ def test_documented_short_and_dotted_spellings_are_accepted(arguments):
         (["-O"], "without the value"),
     ],
 )
-def test_short_and_dotted_spellings_pass_the_same_lists_as_long_ones(arguments, told):
-    assert told in message(spec(*arguments))
+def test_short_and_dotted_spellings_pass_the_same_lists_as_long_ones(arguments, advice):
+    assert advice in message(spec(*arguments))
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,7 @@ def test_short_dotted_spellings_of_what_is_reserved_are_refused_by_the_api_serve
 
 
 @pytest.mark.parametrize(
-    ("arguments", "version", "told"),
+    ("arguments", "version", "advice"),
     [
         (["--tool-call-parser", "hermez"], "0.33.0", "did you mean 'hermes'?"),
         (["--tool-call-parser", "auto"], "0.33.0", "has 'auto' for --tool-call-parser"),
@@ -185,25 +187,25 @@ def test_short_dotted_spellings_of_what_is_reserved_are_refused_by_the_api_serve
         (["--reasoning-parser", "qwen3"], "0.24.0", ""),
     ],
 )
-def test_a_parser_is_checked_against_the_registry_of_the_release(arguments, version, told):
+def test_a_parser_is_checked_against_the_registry_of_the_release(arguments, version, advice):
     """`validate_api_server_args` compares with the registries of vllm/tool_parsers and vllm/reasoning."""
-    found = message(spec(*arguments, version=version))
-    assert told in found
-    assert bool(told) is bool(found)
+    objection = message(spec(*arguments, version=version))
+    assert advice in objection
+    assert bool(advice) is bool(objection)
 
 
 def test_a_command_line_in_one_item_is_told_to_be_split():
-    found = message(spec("--tool-call-parser hermes --enable-auto-tool-choice"))
-    assert "write each word as an item of its own, '--tool-call-parser' first" in found
+    objection = message(spec("--tool-call-parser hermes --enable-auto-tool-choice"))
+    assert "write each word as an item of its own, '--tool-call-parser' first" in objection
 
 
 def test_quotes_of_a_shell_around_json_are_named():
-    found = message(spec("--limit-mm-per-prompt", "'{\"image\": 2}'"))
-    assert "without the quotes around it: no shell takes them off" in found
+    objection = message(spec("--limit-mm-per-prompt", "'{\"image\": 2}'"))
+    assert "without the quotes around it: no shell takes them off" in objection
 
 
 @pytest.mark.parametrize(
-    ("argument", "told"),
+    ("argument", "advice"),
     [
         ("--max-model-len", "set spec.engine.vllm.maxModelLength"),
         ("-tp", "set spec.engine.vllm.tensorParallelSize"),
@@ -214,10 +216,10 @@ def test_quotes_of_a_shell_around_json_are_named():
         ("--hf-token=x", "would let the pod fetch"),
     ],
 )
-def test_a_reserved_flag_is_told_with_its_own_field_or_reason(argument, told):
+def test_a_reserved_flag_is_told_with_its_own_field_or_reason(argument, advice):
     with pytest.raises(ValidationError) as refused:
         spec(argument)
-    assert told in str(refused.value)
+    assert advice in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -253,19 +255,19 @@ def test_values_that_name_code_of_the_engine_itself_are_accepted(arguments, acce
     ("argument", "reserved"), [("--tool-call-parser-plugin", "--tool-parser-plugin"), ("--usp", "--uds")]
 )
 def test_a_reserved_flag_is_never_suggested(argument, reserved):
-    found = message(spec(argument))
-    assert "does not know" in found
-    assert reserved not in found
+    objection = message(spec(argument))
+    assert "does not know" in objection
+    assert reserved not in objection
 
 
 def test_nothing_is_suggested_for_a_flag_that_was_reviewed_and_refused():
-    found = message(spec("--additional-config", "{}"))
-    assert "names code" in found
-    assert "did you mean" not in found
+    objection = message(spec("--additional-config", "{}"))
+    assert "names code" in objection
+    assert "did you mean" not in objection
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "advice"),
     [
         ("VLLM_ENGINE_READY_TIMEOUT_S", "set spec.startupBudgetSeconds"),
         ("VLLM_API_KEY", "set spec.endpoint.apiKey"),
@@ -273,11 +275,11 @@ def test_nothing_is_suggested_for_a_flag_that_was_reviewed_and_refused():
         ("VLLM_PLUGINS", "would open a second way into the pod"),
     ],
 )
-def test_a_reserved_variable_is_told_with_its_own_field_or_reason(name, told):
+def test_a_reserved_variable_is_told_with_its_own_field_or_reason(name, advice):
     with pytest.raises(ValidationError) as refused:
         spec(variables={name: "x"})
     assert f"{name}: " in str(refused.value)
-    assert told in str(refused.value)
+    assert advice in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from hermetic.api.reasons import Reason
+from hermetic.api.engine_reasons import EngineReason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.engines.registry import engine_of, launch
 from hermetic.plan.gates import first_block
 from tests.corpus.manifests import changed
@@ -70,8 +71,8 @@ def test_parallel_sizes_that_use_other_gpus_block_with_both_numbers(engine, gpus
     spec = spec_of(deployment(engine, gpus, [*arguments], **sizes))
     objection = engine_of(spec).objection(spec)
     assert objection is not None
-    assert objection.reason in (Reason.GPU_COUNT_MISMATCH, Reason.ENGINE_FLAG_RESERVED)
-    if objection.reason is Reason.GPU_COUNT_MISMATCH:
+    assert objection.reason in (EngineReason.GPU_COUNT_MISMATCH, SpecReason.ENGINE_FLAG_RESERVED)
+    if objection.reason is EngineReason.GPU_COUNT_MISMATCH:
         assert f"`accelerator.count` is {gpus}" in objection.message
         assert objection.field == "spec.accelerator.count"
 
@@ -116,5 +117,5 @@ def test_a_choice_of_other_gpus_than_the_pod_has_is_refused(
         assert objection is None
         return
     assert objection is not None
-    assert objection.reason is Reason.GPU_COUNT_MISMATCH
+    assert objection.reason is EngineReason.GPU_COUNT_MISMATCH
     assert f"in '{name}', and `accelerator.count` is {gpus}: leave it out" in objection.message

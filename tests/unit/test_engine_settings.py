@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from hermetic.api.configuration import Configuration
 from hermetic.api.engine_variables import EnvironmentVariable
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import reserved_variable
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.engines.vllm.tables import TABLES
 from hermetic.plan.engine_settings import engine_settings_are_allowed
 from hermetic.plan.gate_results import HOLDS, Blocks
@@ -27,7 +27,7 @@ def verdict_of(spec: ModelDeploymentSpec, **policy: Any) -> str:
     if verdict == HOLDS:
         return ""
     assert isinstance(verdict, Blocks)
-    assert verdict.reason is Reason.ENGINE_SETTING_NOT_ALLOWED
+    assert verdict.reason is SpecReason.ENGINE_SETTING_NOT_ALLOWED
     return verdict.message
 
 
@@ -259,7 +259,7 @@ ADDRESSES = (
 )
 
 
-@pytest.mark.parametrize("value", [one for one in ADDRESSES if "://" not in one])
+@pytest.mark.parametrize("value", [address for address in ADDRESSES if "://" not in address])
 def test_no_value_is_an_address(value):
     assert "`engine.vllm.extraEnv`: the value of 'VLLM_LOGGING_PREFIX'" in verdict_of(
         vllm_spec(VLLM_LOGGING_PREFIX=value)
@@ -267,7 +267,7 @@ def test_no_value_is_an_address(value):
     assert verdict_of(nim_spec(NIM_LOG_LEVEL=value))
 
 
-@pytest.mark.parametrize("value", [one for one in ADDRESSES if "://" not in one and "\\u" not in one])
+@pytest.mark.parametrize("value", [address for address in ADDRESSES if "://" not in address and "\\u" not in address])
 def test_no_value_of_an_argument_is_an_address(value):
     assert "the value of '--response-role'" in verdict_of(vllm_spec(f"--response-role={value}"))
     assert "the value of '--response-role'" in verdict_of(vllm_spec("--response-role", value))
@@ -433,9 +433,9 @@ UNITS = (
 @pytest.mark.parametrize("unit", UNITS)
 def test_evaluation_takes_time_in_proportion_to_the_length_of_values(unit):
     """Sixty-four of each, as long as the API server takes them; a pattern that backtracks takes the square or more."""
-    quarter, whole = (processor_seconds(with_long_values(unit, length)) for length in (1024, 4096))
-    assert whole < 10 * quarter, f"{quarter * 1000:.1f} ms, and {whole * 1000:.1f} ms for values four times as long"
-    assert whole < 0.06, f"{whole * 1000:.1f} ms"
+    quarter, full = (processor_seconds(with_long_values(unit, length)) for length in (1024, 4096))
+    assert full < 10 * quarter, f"{quarter * 1000:.1f} ms, and {full * 1000:.1f} ms for values four times as long"
+    assert full < 0.06, f"{full * 1000:.1f} ms"
 
 
 def with_long_values(unit: str, length: int) -> ModelDeploymentSpec:

@@ -52,9 +52,9 @@ def serve(root: Path, model: Path, tmp_path: Path) -> Iterator[Serve]:
         def start(*flags: str, behaviour: dict[str, Any] | None = None, **environment: str) -> Running:
             if behaviour:
                 (model / "stand-in.json").write_text(json.dumps(behaviour))
-            given = {**vllm_environment("0.32.0"), "HOME": str(tmp_path), "USER": "hermetic", **environment}
-            words = ["serve", str(model), "--port", "0", "--served-model-name", MODEL, "llama", *flags]
-            return stack.enter_context(running(root, "usr/local/bin/vllm", words, given))
+            variables = {**vllm_environment("0.32.0"), "HOME": str(tmp_path), "USER": "hermetic", **environment}
+            arguments = ["serve", str(model), "--port", "0", "--served-model-name", MODEL, "llama", *flags]
+            return stack.enter_context(running(root, "usr/local/bin/vllm", arguments, variables))
 
         yield start
 
@@ -173,16 +173,16 @@ def test_a_completion_ends_at_the_tokens_asked_for(serve: Serve, client: httpx.C
 
 def test_a_stream_carries_the_same_words_as_the_whole_answer(serve: Serve, client: httpx.Client):
     engine = serve()
-    whole = client.post(at(engine, "/v1/chat/completions"), json=asking()).json()
+    complete = client.post(at(engine, "/v1/chat/completions"), json=asking()).json()
     body = asking(stream=True, stream_options={"include_usage": True})
     answer = client.post(at(engine, "/v1/chat/completions"), json=body)
     assert answer.headers["content-type"].startswith("text/event-stream")
     *chunks, usage = events(answer.text)
-    words = [chunk["choices"][0]["delta"].get("content", "") for chunk in chunks]
-    assert "".join(words) == whole["choices"][0]["message"]["content"]
+    pieces = [chunk["choices"][0]["delta"].get("content", "") for chunk in chunks]
+    assert "".join(pieces) == complete["choices"][0]["message"]["content"]
     assert chunks[0]["choices"][0]["delta"]["role"] == "assistant"
     assert chunks[-1]["choices"][0]["finish_reason"] == "stop"
-    assert usage["usage"] == whole["usage"]
+    assert usage["usage"] == complete["usage"]
 
 
 def test_a_stream_arrives_word_by_word(serve: Serve):
@@ -199,7 +199,7 @@ def test_an_idle_stream_is_kept_alive_when_asked_for(serve: Serve, client: httpx
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "words"),
+    ("body", "status", "message"),
     [
         ({"model": "other", "messages": [{"role": "user", "content": "x"}]}, 404, "The model `other` does not exist."),
         ({"model": MODEL}, 400, "messages"),
@@ -208,11 +208,11 @@ def test_an_idle_stream_is_kept_alive_when_asked_for(serve: Serve, client: httpx
         ({"model": MODEL, "messages": [{"content": "x"}], "max_tokens": -1}, 400, "max_tokens must be at least 1"),
     ],
 )
-def test_a_bad_request_is_refused_in_openai_form(serve: Serve, client: httpx.Client, body, status, words):
+def test_a_bad_request_is_refused_in_openai_form(serve: Serve, client: httpx.Client, body, status, message):
     engine = serve()
     answer = client.post(at(engine, "/v1/chat/completions"), json=body)
     assert answer.status_code == answer.json()["error"]["code"] == status
-    assert words in answer.json()["error"]["message"]
+    assert message in answer.json()["error"]["message"]
     assert client.post(at(engine, "/v1/chat/completions"), content=b"{").status_code == 400
 
 
@@ -321,11 +321,11 @@ def test_a_drain_ends_when_its_time_is_over(serve: Serve, client: httpx.Client):
 
 def test_without_a_drain_running_requests_are_lost(serve: Serve, client: httpx.Client):
     engine = serve(behaviour={"seconds_per_token": 0.1})
-    whole, streamed = InFlight(engine), InFlight(engine, stream=True)
+    answered, streamed = InFlight(engine), InFlight(engine, stream=True)
     wait_until(lambda: load(client, engine) == 2)
     engine.terminate()
     assert engine.exit_code() == 0
-    assert whole.wait()[0] == 500  # type: ignore[index]
+    assert answered.wait()[0] == 500  # type: ignore[index]
     cut = streamed.wait()
     assert isinstance(cut, Exception) or "[DONE]" not in cut[1]
 

@@ -80,7 +80,7 @@ def test_the_product_s_table_and_the_stand_in_agree_on_abbreviations(name, lengt
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("arguments", "expected"),
     [
         (["--tensor_parallel_size=2"], {"tensor-parallel-size": 2}),
         (["-tp", "2"], {"tensor-parallel-size": 2}),
@@ -96,8 +96,8 @@ def test_the_product_s_table_and_the_stand_in_agree_on_abbreviations(name, lengt
         (["--middleware", "a", "--middleware", "b"], {"middleware": ["a", "b"]}),
     ],
 )  # fmt: skip
-def test_values_are_read_as_vllm_reads_them(words, expected):
-    assert parse(["serve", "/m", *words], TABLE) == {"model": "/m", **expected}
+def test_values_are_read_as_vllm_reads_them(arguments, expected):
+    assert parse(["serve", "/m", *arguments], TABLE) == {"model": "/m", **expected}
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def ended(root: Path, tmp_path: Path) -> Ended:
 
 
 @pytest.mark.parametrize(
-    ("flags", "words"),
+    ("flags", "message"),
     [
         (["--no-such-flag", "1"], "vllm: error: unrecognized arguments: --no-such-flag 1"),
         (["--disable-prefix-caching"], "vllm: error: unrecognized arguments: --disable-prefix-caching"),
@@ -135,10 +135,10 @@ def ended(root: Path, tmp_path: Path) -> Ended:
         (["--model", "/other"], "vllm: error: unrecognized arguments:"),
     ],
 )
-def test_bad_arguments_end_with_2_and_argparse_s_words(ended: Ended, model: Path, flags, words):
+def test_bad_arguments_end_with_2_and_argparse_s_words(ended: Ended, model: Path, flags, message):
     code, text = ended("serve", str(model), *flags)
     assert code == 2
-    assert words in text
+    assert message in text
 
 
 def test_a_flag_is_refused_by_the_version_that_does_not_know_it(ended: Ended, model: Path):
@@ -164,7 +164,7 @@ def close_weights(model: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "words"),
+    ("damage", "message"),
     [
         (lambda model: (model / "config.json").unlink(), "Invalid repository ID or local directory specified: '{}'"),
         (lambda model: (model / "model.safetensors").unlink(), "Cannot find any model weights with `{}`"),
@@ -174,11 +174,11 @@ def close_weights(model: Path) -> None:
         (lambda model: change_config(model, auto_map={"A": "a.B"}), "contains custom code which must be executed"),
     ],
 )
-def test_a_damaged_model_folder_fails_with_vllm_s_words(ended: Ended, model: Path, damage, words):
+def test_a_damaged_model_folder_fails_with_vllm_s_words(ended: Ended, model: Path, damage, message):
     damage(model)
     code, text = ended("serve", str(model))
     assert code == 1
-    assert words.format(model) in text
+    assert message.format(model) in text
 
 
 def test_a_path_that_is_no_folder_is_taken_for_a_repository(ended: Ended):

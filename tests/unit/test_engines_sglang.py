@@ -9,9 +9,10 @@ import pytest
 from pydantic import ValidationError
 
 from hermetic.api.configuration import Configuration
+from hermetic.api.engine_reasons import EngineReason
 from hermetic.api.engine_sglang import RESERVED_OF_SGLANG, SGLANG_FLAGS
-from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import ENVIRONMENT, reserved_variable
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.engines.allow_list import COMMON, WHY
 from hermetic.engines.failure_signatures import diagnose
 from hermetic.engines.launch import keeping_first_errors
@@ -241,23 +242,23 @@ def test_reviewed_settings_pass(arguments):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("--no-such-flag",), Reason.ENGINE_FLAG_UNKNOWN),
-        (("--enable-prefix-caching",), Reason.ENGINE_FLAG_UNKNOWN),
-        (("--chunked_prefill_size", "1"), Reason.ENGINE_FLAG_UNKNOWN),
-        (("stray",), Reason.ENGINE_FLAG_UNKNOWN),
-        (("--chunked-prefill-size", "many"), Reason.ENGINE_FLAG_UNKNOWN),
-        (("--chunked-prefill-size",), Reason.ENGINE_FLAG_UNKNOWN),
-        (("--cuda-graph-prefill-max-context", "1.5Ki"), Reason.ENGINE_FLAG_UNKNOWN),
-        (("--attention-backend", "none-of-them"), Reason.ENGINE_FLAG_UNKNOWN),
-        (("--init-expert-location", "/weights/x.pt"), Reason.ENGINE_SETTING_NOT_ALLOWED),
-        (("--preferred-sampling-params", "{}"), Reason.ENGINE_SETTING_NOT_ALLOWED),
-        (("--deepep-config", "{}"), Reason.ENGINE_SETTING_NOT_ALLOWED),
-        (("--moe-a2a-backend", "mooncake"), Reason.ENGINE_SETTING_NOT_ALLOWED),
-        (("--speculative-algorithm", "MY_PLUGIN"), Reason.ENGINE_SETTING_NOT_ALLOWED),
-        (("--speculative-draft-model-path", "org/draft"), Reason.ENGINE_SETTING_NOT_ALLOWED),
-        (("--chat-template", "/proc/self/environ"), Reason.ENGINE_SETTING_NOT_ALLOWED),
-        (("--chat-template", "10.0.0.7:80"), Reason.ENGINE_SETTING_NOT_ALLOWED),
-        (("--ple-offload-dir", "/weights/out"), Reason.ENGINE_SETTING_NOT_ALLOWED),
+        (("--no-such-flag",), SpecReason.ENGINE_FLAG_UNKNOWN),
+        (("--enable-prefix-caching",), SpecReason.ENGINE_FLAG_UNKNOWN),
+        (("--chunked_prefill_size", "1"), SpecReason.ENGINE_FLAG_UNKNOWN),
+        (("stray",), SpecReason.ENGINE_FLAG_UNKNOWN),
+        (("--chunked-prefill-size", "many"), SpecReason.ENGINE_FLAG_UNKNOWN),
+        (("--chunked-prefill-size",), SpecReason.ENGINE_FLAG_UNKNOWN),
+        (("--cuda-graph-prefill-max-context", "1.5Ki"), SpecReason.ENGINE_FLAG_UNKNOWN),
+        (("--attention-backend", "none-of-them"), SpecReason.ENGINE_FLAG_UNKNOWN),
+        (("--init-expert-location", "/weights/x.pt"), SpecReason.ENGINE_SETTING_NOT_ALLOWED),
+        (("--preferred-sampling-params", "{}"), SpecReason.ENGINE_SETTING_NOT_ALLOWED),
+        (("--deepep-config", "{}"), SpecReason.ENGINE_SETTING_NOT_ALLOWED),
+        (("--moe-a2a-backend", "mooncake"), SpecReason.ENGINE_SETTING_NOT_ALLOWED),
+        (("--speculative-algorithm", "MY_PLUGIN"), SpecReason.ENGINE_SETTING_NOT_ALLOWED),
+        (("--speculative-draft-model-path", "org/draft"), SpecReason.ENGINE_SETTING_NOT_ALLOWED),
+        (("--chat-template", "/proc/self/environ"), SpecReason.ENGINE_SETTING_NOT_ALLOWED),
+        (("--chat-template", "10.0.0.7:80"), SpecReason.ENGINE_SETTING_NOT_ALLOWED),
+        (("--ple-offload-dir", "/weights/out"), SpecReason.ENGINE_SETTING_NOT_ALLOWED),
     ],
 )
 def test_other_settings_are_refused_with_their_reason(arguments, reason):
@@ -314,26 +315,27 @@ def test_common_variables_hold_none_of_sglang():
 # ---------------------------------------------------------------------- last words
 
 LAST_WORDS = {
-    "sglang serve: error: unrecognized arguments: --enable-prefix-caching": Reason.ENGINE_ARGUMENTS_REFUSED,
+    "sglang serve: error: unrecognized arguments: --enable-prefix-caching": EngineReason.ENGINE_ARGUMENTS_REFUSED,
     "ValueError: Warning: User-specified context_length (300000) is greater than the derived context_length (131072). "
-    "This may lead to incorrect model outputs": Reason.CONTEXT_TOO_LONG,
-    "AssertionError: 28 is not divisible by 8": Reason.TENSOR_PARALLEL_INVALID,
-    "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.": Reason.GPU_MEMORY_TOO_SMALL,
+    "This may lead to incorrect model outputs": EngineReason.CONTEXT_TOO_LONG,
+    "AssertionError: 28 is not divisible by 8": EngineReason.TENSOR_PARALLEL_INVALID,
+    "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.": EngineReason.GPU_MEMORY_TOO_SMALL,
     "ValueError: Loaded weights leave no GPU memory for the KV cache under --mem-fraction-static=0.5.": (
-        Reason.GPU_MEMORY_TOO_SMALL
+        EngineReason.GPU_MEMORY_TOO_SMALL
     ),
-    "RuntimeError: The memory capacity is unbalanced. Some GPUs may be occupied by other processes. ": Reason.GPU_BUSY,
-    "RuntimeError: Cannot find any model weights with `/weights`": Reason.MODEL_INCOMPLETE,
+    "RuntimeError: The memory capacity is unbalanced. "
+    "Some GPUs may be occupied by other processes. ": EngineReason.GPU_BUSY,
+    "RuntimeError: Cannot find any model weights with `/weights`": EngineReason.MODEL_INCOMPLETE,
     "ValueError: Model architectures ['New'] are not supported for now. Supported architectures": (
-        Reason.MODEL_UNSUPPORTED
+        EngineReason.MODEL_UNSUPPORTED
     ),
 }
 
 
-@pytest.mark.parametrize("words", LAST_WORDS)
-def test_last_words_become_one_reason(words):
+@pytest.mark.parametrize("last_words", LAST_WORDS)
+def test_last_words_become_one_reason(last_words):
     signatures = engine_of(spec_of(an_sglang_model())).signatures
-    assert diagnose(words, signatures) is LAST_WORDS[words]
+    assert diagnose(last_words, signatures) is LAST_WORDS[last_words]
 
 
 def test_a_warning_of_a_draft_model_is_no_cause():

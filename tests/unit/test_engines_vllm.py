@@ -42,8 +42,8 @@ def environment(manifest: dict[str, Any]) -> dict[str, Any]:
     return {variable["name"]: variable for variable in launch(spec_of(manifest)).env}
 
 
-def value_after(flag: str, words: list[str]) -> str:
-    return words[words.index(flag) + 1]
+def value_after(flag: str, arguments: list[str]) -> str:
+    return arguments[arguments.index(flag) + 1]
 
 
 VLLM_MANIFESTS = {name: m for name, m in RENDERINGS.items() if "vllm" in m["spec"]["engine"]}
@@ -65,9 +65,9 @@ def test_every_rendered_flag_is_one_that_the_version_knows_with_values_it_takes(
         assert not known_flag.choices or set(values) <= set(known_flag.choices)
 
 
-def _as_flags(words: list[str]) -> list[tuple[str, list[str]]]:
+def _as_flags(arguments: list[str]) -> list[tuple[str, list[str]]]:
     flags: list[tuple[str, list[str]]] = []
-    for word in words:
+    for word in arguments:
         if word.startswith("--"):
             flags.append((word, []))
         else:

@@ -56,9 +56,9 @@ def a_case(pods: int = PODS) -> Case:
     return Case(CLUSTER, POLICY, observations.observed(), None)
 
 
-def _belongs(one: dict[str, Any], request: ListRequest) -> bool:
-    kind = (one["apiVersion"], one["kind"]) == (request.kind.api_version, request.kind.kind)
-    return kind and (not request.scope or request.scope == "/".join(identity(one)))
+def _belongs(manifest: dict[str, Any], request: ListRequest) -> bool:
+    kind = (manifest["apiVersion"], manifest["kind"]) == (request.kind.api_version, request.kind.kind)
+    return kind and (not request.scope or request.scope == "/".join(identity(manifest)))
 
 
 def run(scenario: Callable[[], Awaitable[T]]) -> T:
@@ -154,7 +154,7 @@ FAULT = (
 
 
 @pytest.mark.parametrize(
-    ("program", "words"),
+    ("program", "message"),
     [
         ("import sys; sys.exit(3)", "the evaluation process ended"),
         ("import os, sys; sys.stdin.buffer.read(9); os.kill(os.getpid(), 9)", "the evaluation process ended"),
@@ -164,12 +164,12 @@ FAULT = (
     ],
     ids=["ends at once", "is killed", "answers half", "never answers", "says what is wrong"],
 )
-def test_whatever_the_process_does_is_an_error(program: str, words: str) -> None:
+def test_whatever_the_process_does_is_an_error(program: str, message: str) -> None:
     async def scenario() -> None:
         judged = EvaluationClient((sys.executable, "-c", program), longest=1.0 if "sleep" in program else 60.0)
         with pytest.raises(EvaluationFailed) as caught:
             await judged(a_case(0))
-        assert words in str(caught.value)
+        assert message in str(caught.value)
         assert judged.pid is None
 
     run(scenario)

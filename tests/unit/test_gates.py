@@ -9,8 +9,8 @@ import yaml
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.configuration import Configuration
-from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import VLLM, VLLM_FLAGS
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.engines.vllm.tables import TABLES
 from hermetic.plan.gate_results import HOLDS, Blocks
 from hermetic.plan.gates import GATES, engine_flags_are_known, first_block
@@ -21,10 +21,10 @@ from tests.scenarios import DIGEST, VLLM_IMAGE, a_baked_model, a_share_model, an
 from tests.snapshots import POLICY, a_snapshot, an_a100_node, spec_of
 
 
-def blocked(manifest: dict[str, Any], **seen: Any) -> Blocks:
-    found = first_block(spec_of(manifest), a_snapshot(**seen))
-    assert found is not None, "nothing blocks"
-    return found
+def blocked(manifest: dict[str, Any], **facts: Any) -> Blocks:
+    block = first_block(spec_of(manifest), a_snapshot(**facts))
+    assert block is not None, "nothing blocks"
+    return block
 
 
 def allowing(**lists: Any) -> Configuration:
@@ -54,7 +54,7 @@ ELSEWHERE = f"ghcr.io/vllm/vllm-openai@sha256:{DIGEST}"
 
 def test_image_of_an_unlisted_registry_is_refused_with_the_line_to_add():
     block = blocked(a_share_model(engine={"vllm": {"image": ELSEWHERE, "version": "0.32.0"}}))
-    assert (block.reason, block.condition) == (Reason.REGISTRY_NOT_ALLOWED, ConditionType.IMAGES_PINNED)
+    assert (block.reason, block.condition) == (SpecReason.REGISTRY_NOT_ALLOWED, ConditionType.IMAGES_PINNED)
     assert "- {host: ghcr.io, namespaces: [inference]}" in block.message
     assert ELSEWHERE in block.message
 
@@ -72,7 +72,7 @@ def test_line_to_add_is_one_that_the_configuration_understands():
 def test_registry_of_an_image_volume_counts_too():
     reference = f"docker.io/models/phi@sha256:{DIGEST}"
     block = blocked(changed(an_image_volume_model(), weights={"imageVolume": {"reference": reference}}))
-    assert block.reason is Reason.REGISTRY_NOT_ALLOWED
+    assert block.reason is SpecReason.REGISTRY_NOT_ALLOWED
     assert "docker.io" in block.message
 
 
@@ -104,7 +104,7 @@ def test_registry_is_allowed_by_host_namespace_and_repository(allowed, holds):
 def test_host_of_a_registry_is_compared_whole(host):
     image = f"{host}/vllm/vllm-openai@sha256:{DIGEST}"
     assert blocked(a_share_model(engine={"vllm": {"image": image, "version": "0.32.0"}})).reason is (
-        Reason.REGISTRY_NOT_ALLOWED
+        SpecReason.REGISTRY_NOT_ALLOWED
     )
 
 
@@ -156,7 +156,7 @@ def test_share_that_is_not_listed_exactly_is_refused_with_the_line_to_add(weight
     import yaml
 
     block = blocked(a_model_of(**weights))
-    assert (block.reason, block.condition) == (Reason.SHARE_NOT_ALLOWED, ConditionType.WEIGHTS_VERIFIED)
+    assert (block.reason, block.condition) == (SpecReason.SHARE_NOT_ALLOWED, ConditionType.WEIGHTS_VERIFIED)
     if "did you mean" in block.message:  # no line that allows what may be a typo
         assert "`shares`: " not in block.message
         return
@@ -164,7 +164,7 @@ def test_share_that_is_not_listed_exactly_is_refused_with_the_line_to_add(weight
     policy = allowing(shares=yaml.safe_load(line))
     assert first_block(spec_of(a_model_of(**weights)), a_snapshot(policy=policy)) is None
     other = allowing(shares=yaml.safe_load(line.replace("[inference]", "[other]")))
-    assert blocked(a_model_of(**weights), policy=other).reason is Reason.SHARE_NOT_ALLOWED
+    assert blocked(a_model_of(**weights), policy=other).reason is SpecReason.SHARE_NOT_ALLOWED
 
 
 @pytest.mark.parametrize(
@@ -190,18 +190,18 @@ def test_share_that_is_not_listed_exactly_is_refused_with_the_line_to_add(weight
 )
 def test_a_share_may_be_allowed_by_folder(source, folder, holds):
     ((kind, share),) = source.items()
-    place = {"server": share["server"], "path": share["path"]} if kind == "nfs" else share
+    location = {"server": share["server"], "path": share["path"]} if kind == "nfs" else share
     lines = [
-        {**place, "folders": ["team-a", "shared/"[:-1]], "namespaces": ["inference"]},
-        {**place, "namespaces": ["other"]},
-        {**place, "folders": ["team-b"], "namespaces": ["other"]},
+        {**location, "folders": ["team-a", "shared/"[:-1]], "namespaces": ["inference"]},
+        {**location, "namespaces": ["other"]},
+        {**location, "folders": ["team-b"], "namespaces": ["other"]},
     ]
     weights = {kind: {**share, **({"folder": folder} if folder else {})}}
-    found = first_block(spec_of(a_model_of(**weights)), a_snapshot(policy=allowing(shares=lines)))
-    assert (found is None) == holds
-    if found is not None:
-        assert (found.reason, found.condition) == (Reason.SHARE_NOT_ALLOWED, ConditionType.WEIGHTS_VERIFIED)
-        assert "only below: shared, team-a; set `folder`" in found.message
+    block = first_block(spec_of(a_model_of(**weights)), a_snapshot(policy=allowing(shares=lines)))
+    assert (block is None) == holds
+    if block is not None:
+        assert (block.reason, block.condition) == (SpecReason.SHARE_NOT_ALLOWED, ConditionType.WEIGHTS_VERIFIED)
+        assert "only below: shared, team-a; set `folder`" in block.message
 
 
 def test_folder_below_an_allowed_share_is_allowed():
@@ -213,7 +213,7 @@ def test_share_is_read_from_another_host_only_when_that_host_is_listed():
     server = "contosomodels.blob.contoso.internal"
     weights = {"azureFiles": {"account": "contosomodels", "share": "models", "server": server}}
     listed = {"account": "contosomodels", "share": "models", "server": server, "namespaces": ["*"]}
-    assert blocked(a_model_of(**weights)).reason is Reason.SHARE_NOT_ALLOWED
+    assert blocked(a_model_of(**weights)).reason is SpecReason.SHARE_NOT_ALLOWED
     assert first_block(spec_of(a_model_of(**weights)), a_snapshot(policy=allowing(shares=[listed]))) is None
 
 
@@ -226,7 +226,7 @@ def test_source_that_needs_no_volume_of_ours_needs_no_share(source):
 @pytest.mark.parametrize("source", ["share", "nfs"])
 def test_operator_that_may_not_make_volumes_says_what_to_do_instead(source):
     block = blocked(RENDERINGS[source], policy=allowing(volumes={"create": False}))
-    assert block.reason is Reason.VOLUME_CREATION_OFF
+    assert block.reason is SpecReason.VOLUME_CREATION_OFF
     assert "persistentVolumeClaim" in block.message
     assert "hermetic render --volumes" in block.message
 
@@ -240,20 +240,22 @@ def with_arguments(*extra_args: str, version: str = "0.32.0") -> dict[str, Any]:
 
 def test_version_without_a_table_is_refused_with_those_that_have_one():
     block = blocked(with_arguments(version="0.9.2"))
-    assert block.reason is Reason.ENGINE_VERSION_UNSUPPORTED
+    assert block.reason is SpecReason.ENGINE_VERSION_UNSUPPORTED
     assert "0.24" in block.message
     assert "0.33" in block.message
 
 
 def test_unknown_argument_is_refused_with_its_name_and_the_version():
     block = blocked(with_arguments("--enable-prefix-caching", "--no-such-flag=3"))
-    assert block.reason is Reason.ENGINE_FLAG_UNKNOWN
+    assert block.reason is SpecReason.ENGINE_FLAG_UNKNOWN
     assert "'--no-such-flag=3'" in block.message
     assert "vLLM 0.32" in block.message
 
 
 def test_argument_that_a_younger_version_knows_is_unknown_to_an_older():
-    assert blocked(with_arguments("--max-num-queued-reqs", "8", version="0.28.0")).reason is Reason.ENGINE_FLAG_UNKNOWN
+    assert (
+        blocked(with_arguments("--max-num-queued-reqs", "8", version="0.28.0")).reason is SpecReason.ENGINE_FLAG_UNKNOWN
+    )
     assert first_block(spec_of(with_arguments("--max-num-queued-reqs", "8", version="0.29.0")), a_snapshot()) is None
 
 
@@ -279,11 +281,11 @@ def _ways_to_reach_reserved_flags(table: Any) -> set[str]:
 def test_short_forms_of_reserved_flags_are_refused_by_the_version_s_own_reading(word):
     if VLLM.reached(word):
         return
-    assert blocked(with_arguments(word)).reason in {Reason.ENGINE_FLAG_RESERVED, Reason.ENGINE_FLAG_UNKNOWN}
+    assert blocked(with_arguments(word)).reason in {SpecReason.ENGINE_FLAG_RESERVED, SpecReason.ENGINE_FLAG_UNKNOWN}
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ["/other/model"],
         ["--enforce-eager", "true"],
@@ -294,15 +296,15 @@ def test_short_forms_of_reserved_flags_are_refused_by_the_version_s_own_reading(
     ],
     ids=" ".join,
 )
-def test_word_that_belongs_to_no_flag_is_refused_for_vllm_would_take_it_for_a_model(words):
-    block = blocked(with_arguments(*words))
-    assert block.reason is Reason.ENGINE_FLAG_UNKNOWN
-    assert f"'{words[-1]}'" in block.message
+def test_word_that_belongs_to_no_flag_is_refused_for_vllm_would_take_it_for_a_model(arguments):
+    block = blocked(with_arguments(*arguments))
+    assert block.reason is SpecReason.ENGINE_FLAG_UNKNOWN
+    assert f"'{arguments[-1]}'" in block.message
     assert "belongs to no flag" in block.message
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ["--seed", "-1"],
         ["--speculative-config.method", "ngram", "--seed=1"],
@@ -318,14 +320,14 @@ def test_word_that_belongs_to_no_flag_is_refused_for_vllm_would_take_it_for_a_mo
     ],
     ids=" ".join,
 )
-def test_values_stay_with_their_flags(words):
-    assert first_block(spec_of(with_arguments(*words)), a_snapshot()) is None
+def test_values_stay_with_their_flags(arguments):
+    assert first_block(spec_of(with_arguments(*arguments)), a_snapshot()) is None
 
 
-@pytest.mark.parametrize("words", [["--dtype", "float7"], ["--dtype=float7"], ["--dty", "float7"]], ids=" ".join)
-def test_value_that_is_no_choice_of_the_version_is_refused_with_its_choices(words):
-    block = blocked(with_arguments(*words))
-    assert block.reason is Reason.ENGINE_FLAG_UNKNOWN
+@pytest.mark.parametrize("arguments", [["--dtype", "float7"], ["--dtype=float7"], ["--dty", "float7"]], ids=" ".join)
+def test_value_that_is_no_choice_of_the_version_is_refused_with_its_choices(arguments):
+    block = blocked(with_arguments(*arguments))
+    assert block.reason is SpecReason.ENGINE_FLAG_UNKNOWN
     assert "'float7' for --dtype" in block.message
     assert "bfloat16" in block.message
 
@@ -339,7 +341,7 @@ def test_number_format_of_the_cache_is_one_of_the_version(minor):
         return a_baked_model(engine={"vllm": {"image": VLLM_IMAGE, "version": f"{minor}.0", "kvCacheDtype": dtype}})
 
     block = blocked(of("nonsense"))
-    assert block.reason is Reason.ENGINE_FLAG_UNKNOWN
+    assert block.reason is SpecReason.ENGINE_FLAG_UNKNOWN
     assert "`engine.vllm.kvCacheDtype` has 'nonsense'" in block.message
     for choice in KNOWN_FORMATS[minor]:
         assert first_block(spec_of(of(choice)), a_snapshot()) is None
@@ -354,12 +356,12 @@ def test_values_that_look_like_flags_are_left_to_the_engine():
 
 @pytest.mark.parametrize(("version", "holds"), [((1, 34), False), ((1, 35), True), ((1, 36), True), ((2, 0), True)])
 def test_image_volumes_need_a_young_api_server(version, holds):
-    found = first_block(spec_of(an_image_volume_model()), a_snapshot(server_version=version))
-    assert (found is None) == holds
-    if found is not None:
-        assert found.reason is Reason.IMAGE_VOLUME_UNSUPPORTED
-        assert "1.34" in found.message
-        assert "bakedImage" in found.message
+    block = first_block(spec_of(an_image_volume_model()), a_snapshot(server_version=version))
+    assert (block is None) == holds
+    if block is not None:
+        assert block.reason is SpecReason.IMAGE_VOLUME_UNSUPPORTED
+        assert "1.34" in block.message
+        assert "bakedImage" in block.message
 
 
 @pytest.mark.parametrize(
@@ -419,7 +421,7 @@ def test_image_volumes_need_a_young_kubelet_on_every_node_of_the_model(kubelet, 
     block = first_block(spec_of(an_image_volume_model()), a_snapshot(nodes=nodes))
     assert (block is None) == holds
     if block is not None:
-        assert block.reason is Reason.IMAGE_VOLUME_UNSUPPORTED
+        assert block.reason is SpecReason.IMAGE_VOLUME_UNSUPPORTED
         assert f"pool 'gpu2' run {kubelet or 'no reported version'}" in block.message
         assert "'gpu'" not in block.message
 
@@ -456,17 +458,17 @@ def test_what_is_said_about_runtimes_does_not_depend_on_the_order_of_nodes():
 )
 def test_memory_must_exceed_the_shared_memory_that_counts_against_it(memory, shared, gpus, holds):
     resources = {k: v for k, v in {"memory": memory, "sharedMemory": shared}.items() if v}
-    found = first_block(spec_of(a_baked_model(resources=resources, accelerator={"count": gpus})), a_snapshot())
-    assert (found is None) == holds
-    if found is not None:
-        assert found.reason is Reason.MEMORY_TOO_SMALL
-        assert f"'{memory}'" in found.message
+    block = first_block(spec_of(a_baked_model(resources=resources, accelerator={"count": gpus})), a_snapshot())
+    assert (block is None) == holds
+    if block is not None:
+        assert block.reason is SpecReason.MEMORY_TOO_SMALL
+        assert f"'{memory}'" in block.message
 
 
 def test_address_that_an_older_deployment_asks_for_is_not_asked_for_again():
     endpoint = {"internalLoadBalancer": {"address": "10.13.76.40"}}
     block = blocked(a_baked_model(endpoint=endpoint), address_holder="team-a/older")
-    assert (block.reason, block.condition) == (Reason.ENDPOINT_CONFLICT, ConditionType.ENDPOINT_PRIVATE)
+    assert (block.reason, block.condition) == (SpecReason.ENDPOINT_CONFLICT, ConditionType.ENDPOINT_PRIVATE)
     assert "'team-a/older'" in block.message
     assert "'10.13.76.40'" in block.message
 
@@ -486,11 +488,11 @@ def test_address_that_an_older_deployment_asks_for_is_not_asked_for_again():
 )
 def test_addresses_are_allowed_by_namespace(lines, holds):
     model = a_baked_model(endpoint={"internalLoadBalancer": {"address": "10.13.76.40"}})
-    found = first_block(spec_of(model), a_snapshot(policy=allowing(addresses=lines)))
-    assert (found is None) == holds
-    if found is not None:
-        assert (found.reason, found.condition) == (Reason.ADDRESS_NOT_ALLOWED, ConditionType.ENDPOINT_PRIVATE)
-        document = yaml.safe_load(found.message.split("`addresses`: ")[1])
+    block = first_block(spec_of(model), a_snapshot(policy=allowing(addresses=lines)))
+    assert (block is None) == holds
+    if block is not None:
+        assert (block.reason, block.condition) == (SpecReason.ADDRESS_NOT_ALLOWED, ConditionType.ENDPOINT_PRIVATE)
+        document = yaml.safe_load(block.message.split("`addresses`: ")[1])
         assert first_block(spec_of(model), a_snapshot(policy=allowing(addresses=[*lines, *document]))) is None
     free = a_baked_model(endpoint={"internalLoadBalancer": {}})
     assert first_block(spec_of(free), a_snapshot(policy=allowing(addresses=lines))) is None
@@ -526,13 +528,13 @@ ANY_GPU = {"key": "sku", "namespaces": ["*"]}
 )
 def test_taints_are_accepted_by_namespace(tolerations, lines, refused):
     model = a_baked_model(accelerator={"tolerations": tolerations})
-    found = first_block(spec_of(model), a_snapshot(policy=allowing(tolerations=lines)))
-    assert (found is None) == (refused is None)
-    if found is None:
+    block = first_block(spec_of(model), a_snapshot(policy=allowing(tolerations=lines)))
+    assert (block is None) == (refused is None)
+    if block is None:
         return
-    assert (found.reason, found.condition) == (Reason.TOLERATION_NOT_ALLOWED, None)
-    assert f"`accelerator.tolerations[{refused}]`" in found.message
-    _, needs_line, line = found.message.partition("`tolerations`: ")
+    assert (block.reason, block.condition) == (SpecReason.TOLERATION_NOT_ALLOWED, None)
+    assert f"`accelerator.tolerations[{refused}]`" in block.message
+    _, needs_line, line = block.message.partition("`tolerations`: ")
     assert bool(needs_line) == ("key" in tolerations[refused]), "no line allows every taint"
     if needs_line:
         after = allowing(tolerations=[*lines, *yaml.safe_load(line)])
@@ -541,26 +543,26 @@ def test_taints_are_accepted_by_namespace(tolerations, lines, refused):
 
 def test_the_default_toleration_must_be_listed_like_every_other():
     policy = allowing(tolerations=[{"key": "dedicated", "namespaces": ["*"]}])
-    assert blocked(a_baked_model(), policy=policy).reason is Reason.TOLERATION_NOT_ALLOWED
+    assert blocked(a_baked_model(), policy=policy).reason is SpecReason.TOLERATION_NOT_ALLOWED
 
 
 def test_every_block_of_a_gate_needs_a_human():
     """A gate that passes by itself would be a wait, not a gate."""
-    found = {
-        Reason.REGISTRY_NOT_ALLOWED,
-        Reason.SHARE_NOT_ALLOWED,
-        Reason.VOLUME_CREATION_OFF,
-        Reason.ENGINE_VERSION_UNSUPPORTED,
-        Reason.ENGINE_FLAG_UNKNOWN,
-        Reason.ENGINE_FLAG_RESERVED,
-        Reason.IMAGE_VOLUME_UNSUPPORTED,
-        Reason.MEMORY_TOO_SMALL,
-        Reason.ENDPOINT_CONFLICT,
-        Reason.ADDRESS_NOT_ALLOWED,
-        Reason.TOLERATION_NOT_ALLOWED,
-        Reason.ENGINE_SETTING_NOT_ALLOWED,
+    reasons = {
+        SpecReason.REGISTRY_NOT_ALLOWED,
+        SpecReason.SHARE_NOT_ALLOWED,
+        SpecReason.VOLUME_CREATION_OFF,
+        SpecReason.ENGINE_VERSION_UNSUPPORTED,
+        SpecReason.ENGINE_FLAG_UNKNOWN,
+        SpecReason.ENGINE_FLAG_RESERVED,
+        SpecReason.IMAGE_VOLUME_UNSUPPORTED,
+        SpecReason.MEMORY_TOO_SMALL,
+        SpecReason.ENDPOINT_CONFLICT,
+        SpecReason.ADDRESS_NOT_ALLOWED,
+        SpecReason.TOLERATION_NOT_ALLOWED,
+        SpecReason.ENGINE_SETTING_NOT_ALLOWED,
     }
-    assert all(reason.needs_human for reason in found)
+    assert all(reason.needs_human for reason in reasons)
 
 
 @pytest.mark.parametrize(
@@ -578,7 +580,7 @@ def test_vm_size_that_cannot_run_the_pod_blocks_without_facts(changes, clause):
     manifest = with_fields(a_share_model(), {f"spec.{path}": value for path, value in {**size, **changes}.items()})
     verdict = vm_size_offers_the_pod(spec_of(manifest), a_snapshot())
     assert isinstance(verdict, Blocks)
-    assert verdict.reason is Reason.VM_SIZE_UNSUITABLE
+    assert verdict.reason is SpecReason.VM_SIZE_UNSUITABLE
     assert clause in verdict.message
 
 

@@ -21,8 +21,8 @@ SECOND = timedelta(seconds=1)
 DAY = timedelta(days=1)
 
 
-def judged(seen, *, now=NOW, policy=None, **isolation):
-    snapshot = a_snapshot(evidence=seen, **({"policy": policy} if policy else {}))
+def judged(gate_evidence, *, now=NOW, policy=None, **isolation):
+    snapshot = a_snapshot(evidence=gate_evidence, **({"policy": policy} if policy else {}))
     return isolation_is_proven(spec_of(a_share_model(isolation=isolation)), snapshot, now)
 
 
@@ -31,7 +31,7 @@ def test_complete_fresh_evidence_that_says_pass_opens_the_gate():
 
 
 @pytest.mark.parametrize(
-    ("seen", "reason", "truth"),
+    ("gate_evidence", "reason", "truth"),
     [
         (None, Reason.ISOLATION_EVIDENCE_MISSING, "Unknown"),
         (evidence(None), Reason.ISOLATION_EVIDENCE_PENDING, "Unknown"),
@@ -43,8 +43,8 @@ def test_complete_fresh_evidence_that_says_pass_opens_the_gate():
     ],
     ids=["nothing", "not judged", "unknown", "fail", "old", "undated", "from the future"],
 )
-def test_anything_else_closes_it_and_says_why(seen, reason, truth):
-    verdict = judged(seen)
+def test_anything_else_closes_it_and_says_why(gate_evidence, reason, truth):
+    verdict = judged(gate_evidence)
     assert isinstance(verdict, Blocks)
     assert (verdict.reason, verdict.truth) == (reason, truth)
     assert verdict.condition is ConditionType.ISOLATION_VERIFIED
@@ -168,13 +168,13 @@ def a_floor(minimum, *overrides):
     return Configuration.model_validate({"isolation": {"minimumEnforcement": minimum, "overrides": floor_overrides}})
 
 
-@pytest.mark.parametrize("asked", ["Enforce", "Report", "Off"])
+@pytest.mark.parametrize("requested", ["Enforce", "Report", "Off"])
 @pytest.mark.parametrize("minimum", ["Enforce", "Report", "Off"])
-def test_the_stricter_of_what_is_asked_and_the_minimum_counts(asked, minimum):
+def test_the_stricter_of_what_is_asked_and_the_minimum_counts(requested, minimum):
     strictness = {"Off": 0, "Report": 1, "Enforce": 2}
-    spec = spec_of(a_share_model(isolation={"enforcement": asked}))
+    spec = spec_of(a_share_model(isolation={"enforcement": requested}))
     enforced = enforcement(spec, a_snapshot(policy=a_floor(minimum)))
-    assert strictness[enforced] == max(strictness[asked], strictness[minimum])
+    assert strictness[enforced] == max(strictness[requested], strictness[minimum])
 
 
 def test_nothing_less_than_enforce_counts_unless_the_platform_says_so():
@@ -197,13 +197,13 @@ def test_a_namespace_may_have_another_minimum_and_the_strictest_that_names_it_co
     assert enforcement(spec, a_snapshot(policy=a_floor("Enforce", *overrides))) == expected
 
 
-@pytest.mark.parametrize("asked", ["Report", "Off"])
-def test_less_than_the_minimum_is_raised_to_it(asked):
-    spec = spec_of(a_share_model(isolation={"enforcement": asked}))
+@pytest.mark.parametrize("requested", ["Report", "Off"])
+def test_less_than_the_minimum_is_raised_to_it(requested):
+    spec = spec_of(a_share_model(isolation={"enforcement": requested}))
     isolation_evidence = evidence("Fail", message="subnet snet-gpu -> nat gateway -> internet")
     blocked = gate(spec, a_snapshot(evidence=isolation_evidence, policy=a_floor("Enforce")), NOW)
     assert isinstance(blocked, Blocks)
     assert blocked.reason is Reason.ENFORCEMENT_RAISED
-    for phrase in (f"`isolation.enforcement` {asked} is raised to Enforce", "namespace 'inference'", "nat gateway"):
+    for phrase in (f"`isolation.enforcement` {requested} is raised to Enforce", "namespace 'inference'", "nat gateway"):
         assert phrase in blocked.message
     assert gate(spec, a_snapshot(evidence=evidence("Pass"), policy=a_floor("Enforce")), NOW) == HOLDS

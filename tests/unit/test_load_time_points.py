@@ -56,10 +56,10 @@ class Point:
         ).seconds
 
 
-def row(what: str, shards: int, storage: Storage, network: Value[float], *published: float) -> tuple[Point, ...]:
+def row(label: str, shards: int, storage: Storage, network: Value[float], *published: float) -> tuple[Point, ...]:
     """8B in FP8, 70B in FP16 and 405B in FP8 on one path."""
     return tuple(
-        Point(f"{what}, {gb} GB", gb, shards, storage, network, seconds)
+        Point(f"{label}, {gb} GB", gb, shards, storage, network, seconds)
         for gb, seconds in zip((8, 141, 405), published, strict=True)
     )
 
@@ -187,19 +187,19 @@ def test_the_generation_of_pcie_decides_what_is_loaded_from_memory():
     assert load_time(files(61, 1), disk(1e9), nic=None, pcie=pcie_rate(None)).seconds == seconds("A100-80GB")
 
 
-def compared(one: Measured) -> str:
+def compared(measured: Measured) -> str:
     """The row of the page for this measurement."""
-    predicted = one.predicted()
-    error = round((predicted / one.published - 1) * 100)
+    predicted = measured.predicted()
+    error = round((predicted / measured.published - 1) * 100)
     shown = f"{predicted:.1f}" if predicted < 10 else f"{predicted:.0f}"
-    rate = "" if one.gbps == MEMORY else f"{one.gbps:.3g}"
-    where = f"| {one.what} | {one.source} | {one.gb:g} | {rate} "
-    return f"{where}| {one.published:g} | {shown} | {error:+d} % | {one.decided} |"
+    rate = "" if measured.gbps == MEMORY else f"{measured.gbps:.3g}"
+    where = f"| {measured.what} | {measured.source} | {measured.gb:g} | {rate} "
+    return f"{where}| {measured.published:g} | {shown} | {error:+d} % | {measured.decided} |"
 
 
-@pytest.mark.parametrize("one", MEASURED, ids=lambda point: point.what)
-def test_every_measurement_is_on_the_page_with_its_error(one):
-    assert compared(one) in PAGE.read_text("utf-8").splitlines()
+@pytest.mark.parametrize("measured", MEASURED, ids=lambda point: point.what)
+def test_every_measurement_is_on_the_page_with_its_error(measured):
+    assert compared(measured) in PAGE.read_text("utf-8").splitlines()
 
 
 def listed(point: Point) -> str:

@@ -7,6 +7,7 @@ import pytest
 from hermetic.api import conditions
 from hermetic.api.condition_updates import ConditionUpdate, dated
 from hermetic.api.conditions import Condition, ConditionType
+from hermetic.api.engine_reasons import EngineReason
 from hermetic.api.reasons import Reason
 from hermetic.api.text import cut_middle
 from hermetic.engines.failure_signatures import LONGEST_LINE, diagnose, telling_line
@@ -131,5 +132,5 @@ def test_a_pod_of_many_keeps_the_first_errors_that_its_container_left():
 
     lean_state = lean_pod(pod, longest=SHORT_MESSAGE)["status"]["containerStatuses"][0]["lastState"]["terminated"]
 
-    assert diagnose(lean_state["message"]) is Reason.GPU_BUSY
+    assert diagnose(lean_state["message"]) is EngineReason.GPU_BUSY
     assert len(lean_state["message"]) == SHORT_MESSAGE

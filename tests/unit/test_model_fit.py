@@ -11,8 +11,9 @@ import pytest
 import yaml
 
 from hermetic.api.conditions import ConditionType
-from hermetic.api.modeldeployment import PlanStatus
-from hermetic.api.reasons import Reason
+from hermetic.api.engine_reasons import EngineReason
+from hermetic.api.modeldeployment_status import PlanStatus
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.controller.condition_events import announcements
 from hermetic.plan.gate_results import Blocks
 from hermetic.plan.gates import first_block
@@ -50,22 +51,22 @@ QWEN = facts(QWEN3_235B_FP8, QWEN3_235B_FP8_BYTES)
 
 
 def deployment(model=L8, base: Manifest | None = None, **changes: Any) -> Manifest:
-    found = {"spec.weights.facts": as_json(model), **{f"spec.{path}": value for path, value in changes.items()}}
-    return changed(base or a_share_model(), found)
+    fields = {"spec.weights.facts": as_json(model), **{f"spec.{path}": value for path, value in changes.items()}}
+    return changed(base or a_share_model(), fields)
 
 
 def sized(*names: str, count: int = 1) -> dict[str, Any]:
     return {"accelerator": {"count": count, "instanceTypes": list(names)}}
 
 
-def blocked(manifest: Manifest, **seen: Any) -> Blocks:
-    found = first_block(spec_of(manifest), a_snapshot(**seen))
-    assert found is not None, "nothing blocks"
-    return found
+def blocked(manifest: Manifest, **facts: Any) -> Blocks:
+    block = first_block(spec_of(manifest), a_snapshot(**facts))
+    assert block is not None, "nothing blocks"
+    return block
 
 
-def fits(manifest: Manifest, **seen: Any) -> tuple[str, str, str]:
-    spec, snapshot = spec_of(manifest), a_snapshot(**seen)
+def fits(manifest: Manifest, **facts: Any) -> tuple[str, str, str]:
+    spec, snapshot = spec_of(manifest), a_snapshot(**facts)
     assert first_block(spec, snapshot) is None
     fit = model_placement(spec, snapshot).condition()
     return (fit.status, fit.reason.value, fit.message)
@@ -74,8 +75,8 @@ def fits(manifest: Manifest, **seen: Any) -> tuple[str, str, str]:
 # ---------------------------------------------------------------- status.plan
 
 
-def planned(manifest: Manifest, **seen: Any) -> dict[str, Any]:
-    snapshot = a_snapshot(**seen)
+def planned(manifest: Manifest, **facts: Any) -> dict[str, Any]:
+    snapshot = a_snapshot(**facts)
     return status(spec_of(manifest), snapshot, plan(spec_of(manifest), snapshot, NOW), (), NOW)["plan"]
 
 
@@ -92,12 +93,12 @@ def test_the_model_is_placed_once_for_gate_condition_and_numbers(monkeypatch):
 
 
 def test_the_status_has_the_numbers_of_the_condition():
-    found = planned(deployment(**sized(A100)))
-    memory = found["memory"]
+    plan_status = planned(deployment(**sized(A100)))
+    memory = plan_status["memory"]
     assert (memory["instanceType"], memory["answer"]) == (A100, "Fits")
     assert f"needs {memory['neededBytesPerGpu'] / 2**30:.1f} GiB" in fits(deployment(**sized(A100)))[2]
     assert f"= {memory['availableBytesPerGpu'] / 2**30:.1f} GiB" in fits(deployment(**sized(A100)))[2]
-    assert PlanStatus.model_validate(found).memory is not None
+    assert PlanStatus.model_validate(plan_status).memory is not None
 
 
 def test_of_a_model_that_does_not_fit_the_status_says_by_how_much():
@@ -111,8 +112,8 @@ def test_the_status_says_what_a_load_takes_at_least_and_by_what():
     many = {**as_json(L8), "shards": shards}
     by_network = planned(changed(deployment(**sized(A100)), {"spec.weights.facts": many}))["load"]
     assert by_network == {"leastSeconds": math.ceil(LLAMA_8B_BYTES / 2.5e9), "boundBy": "the network of the node"}
-    one = {**as_json(L8), "shards": {"count": 1, "largestBytes": LLAMA_8B_BYTES}}
-    by_file = planned(changed(deployment(**sized(A100)), {"spec.weights.facts": one}))["load"]
+    single_file = {**as_json(L8), "shards": {"count": 1, "largestBytes": LLAMA_8B_BYTES}}
+    by_file = planned(changed(deployment(**sized(A100)), {"spec.weights.facts": single_file}))["load"]
     assert by_file == {
         "leastSeconds": math.ceil(LLAMA_8B_BYTES / (300 * 2**20)),
         "boundBy": "what single files deliver",
@@ -125,18 +126,18 @@ def test_without_facts_or_sizes_the_status_has_no_such_numbers():
 
 
 def test_weights_in_an_image_have_no_time_to_load():
-    found = planned(deployment(base=RENDERINGS["baked-image"], **sized(A100)))
-    assert "memory" in found
-    assert "load" not in found
+    plan_status = planned(deployment(base=RENDERINGS["baked-image"], **sized(A100)))
+    assert "memory" in plan_status
+    assert "load" not in plan_status
 
 
 # ---------------------------------------------------------------- refused
 
 
 def test_a_model_that_does_not_fit_is_refused_with_the_arithmetic():
-    found = blocked(deployment(L70, **sized(A100)))
-    assert (found.reason, found.condition) == (Reason.INSUFFICIENT_GPU_MEMORY, ConditionType.MODEL_FITS)
-    assert found.message == (
+    block = blocked(deployment(L70, **sized(A100)))
+    assert (block.reason, block.condition) == (SpecReason.INSUFFICIENT_GPU_MEMORY, ConditionType.MODEL_FITS)
+    assert block.message == (
         "each of 1 GPUs needs 183.0 GiB (weights 134.0 GiB, overhead 9.0 GiB, key-value cache of 131072 tokens "
         "40.0 GiB), and the engine may take 92 % of 79.1 GiB = 72.8 GiB on Standard_NC24ads_A100_v4 (NVIDIA A100 80 "
         "GB). Use more GPUs or a larger VM size; 'hermetic plan' compares them"
@@ -144,16 +145,16 @@ def test_a_model_that_does_not_fit_is_refused_with_the_arithmetic():
 
 
 def test_a_context_that_is_too_long_is_refused_with_the_longest_that_fits():
-    found = blocked(deployment(LONG, **sized(A100), **{"engine.vllm.maxModelLength": 700_000}))
-    assert "Set the context to at most 446064 tokens" in found.message
+    block = blocked(deployment(LONG, **sized(A100), **{"engine.vllm.maxModelLength": 700_000}))
+    assert "Set the context to at most 446064 tokens" in block.message
     shorter = deployment(LONG, **sized(A100), **{"engine.vllm.maxModelLength": 446_064})
     assert fits(shorter)[:2] == ("True", "GpuMemoryTight")
 
 
 def test_a_context_longer_than_that_of_the_model_is_refused_as_the_engine_would():
-    found = blocked(deployment(**sized(A100), **{"engine.vllm.maxModelLength": 131_073}))
-    assert (found.reason, found.field) == (Reason.CONTEXT_TOO_LONG, "spec.engine.vllm.maxModelLength")
-    assert "131073 tokens is longer than the 131072 of the model" in found.message
+    block = blocked(deployment(**sized(A100), **{"engine.vllm.maxModelLength": 131_073}))
+    assert (block.reason, block.field) == (EngineReason.CONTEXT_TOO_LONG, "spec.engine.vllm.maxModelLength")
+    assert "131073 tokens is longer than the 131072 of the model" in block.message
     assert fits(deployment(**sized(A100), **{"engine.vllm.maxModelLength": 131_072}))[1] == "GpuMemorySufficient"
 
 
@@ -213,27 +214,27 @@ def test_room_for_adapters_counts_by_their_number_on_the_gpu_and_the_largest_ran
 
 
 def test_of_several_sizes_the_one_with_most_room_is_told():
-    found = blocked(deployment(L70, **sized(ND_A100, A100)))
-    assert A100 in found.message
-    assert ND_A100 not in found.message
+    block = blocked(deployment(L70, **sized(ND_A100, A100)))
+    assert A100 in block.message
+    assert ND_A100 not in block.message
 
 
 def test_sizes_of_the_nodes_count_where_the_spec_names_none():
-    assert blocked(deployment(L70), nodes=(an_a100_node(),)).reason is Reason.INSUFFICIENT_GPU_MEMORY
+    assert blocked(deployment(L70), nodes=(an_a100_node(),)).reason is SpecReason.INSUFFICIENT_GPU_MEMORY
     assert fits(deployment(), nodes=(an_a100_node(),))[1] == "GpuMemorySufficient"
 
 
 def test_a_cut_that_ends_the_engine_is_refused_whatever_the_size():
-    found = blocked(deployment(QWEN, **{"accelerator.count": 8}))
-    assert (found.reason, found.field) == (Reason.TENSOR_PARALLEL_IMPOSSIBLE, "spec.accelerator.count")
-    assert "1536 values of an expert over 8 GPUs are not a multiple of the quantization block of 128" in found.message
-    whole = {"accelerator.count": 8, "engine.vllm.extraArgs": ["--enable-expert-parallel"]}
-    assert fits(deployment(QWEN, **whole))[1] == "GpuMemoryUnknown"
+    block = blocked(deployment(QWEN, **{"accelerator.count": 8}))
+    assert (block.reason, block.field) == (SpecReason.TENSOR_PARALLEL_IMPOSSIBLE, "spec.accelerator.count")
+    assert "1536 values of an expert over 8 GPUs are not a multiple of the quantization block of 128" in block.message
+    undivided_experts = {"accelerator.count": 8, "engine.vllm.extraArgs": ["--enable-expert-parallel"]}
+    assert fits(deployment(QWEN, **undivided_experts))[1] == "GpuMemoryUnknown"
 
 
 def test_weights_alone_that_are_too_large_are_refused_for_a_family_that_is_not_known():
     mamba = facts({"model_type": "mamba"}, LLAMA_70B_BYTES)
-    assert blocked(deployment(mamba, **sized(A100))).reason is Reason.INSUFFICIENT_GPU_MEMORY
+    assert blocked(deployment(mamba, **sized(A100))).reason is SpecReason.INSUFFICIENT_GPU_MEMORY
 
 
 # ---------------------------------------------------------------- started
@@ -297,7 +298,7 @@ def test_a_slice_is_sized_by_its_own_memory():
     assert "% of 39.2 GiB" in message
     assert "(slice 3g.40gb of NVIDIA A100 80 GB with 3/7 of its computing slices)" in message
     small = blocked(deployment(L8, accelerator={"resource": "nvidia.com/mig-1g.10gb", "instanceTypes": [A100]}))
-    assert (small.reason, small.field) == (Reason.INSUFFICIENT_GPU_MEMORY, "spec.accelerator")
+    assert (small.reason, small.field) == (SpecReason.INSUFFICIENT_GPU_MEMORY, "spec.accelerator")
     assert "% of 9.5 GiB" in small.message
 
 
@@ -312,7 +313,7 @@ def test_a_slice_is_sized_by_its_own_memory():
 )
 def test_parts_of_gpus_that_the_size_cannot_have_are_refused(resource, size):
     refused = blocked(deployment(L8, accelerator={"resource": resource, "instanceTypes": [size]}))
-    assert (refused.reason, refused.field) == (Reason.VM_SIZE_UNSUITABLE, "spec.accelerator.instanceTypes")
+    assert (refused.reason, refused.field) == (SpecReason.VM_SIZE_UNSUITABLE, "spec.accelerator.instanceTypes")
     assert f"the deployment asks for {resource}" in refused.message
 
 
@@ -429,8 +430,8 @@ def test_a_size_on_which_it_does_not_fit_beside_one_on_which_it_does_is_warned_o
 def test_the_settings_of_the_engine_are_counted():
     def context(**changes) -> str:
         long = {"engine.vllm.maxModelLength": 600_000, **changes}
-        found = first_block(spec_of(deployment(LONG, **sized(A100), **long)), a_snapshot())
-        return "" if found is None else found.message
+        block = first_block(spec_of(deployment(LONG, **sized(A100), **long)), a_snapshot())
+        return "" if block is None else block.message
 
     assert "92 %" in context()
     assert context(**{"engine.vllm.kvCacheDtype": "fp8"}) == ""
@@ -446,7 +447,9 @@ def test_without_facts_there_is_no_condition_and_nothing_is_asked():
 
 
 def test_facts_change_no_pod():
-    with_facts, without = (rendered(one)["Deployment"]["spec"]["template"] for one in (deployment(), a_share_model()))
+    with_facts, without = (
+        rendered(manifest)["Deployment"]["spec"]["template"] for manifest in (deployment(), a_share_model())
+    )
     assert with_facts == without
     assert template_digests()
 
@@ -454,35 +457,39 @@ def test_facts_change_no_pod():
 # ---------------------------------------------------------------- said
 
 
-def status_of(manifest: Manifest, before: dict[str, Any] | None = None, **seen: Any) -> dict[str, Any]:
-    spec, snapshot = spec_of(manifest), a_snapshot(status=before or {}, **seen)
+def status_of(manifest: Manifest, before: dict[str, Any] | None = None, **facts: Any) -> dict[str, Any]:
+    spec, snapshot = spec_of(manifest), a_snapshot(status=before or {}, **facts)
     decided = plan(spec, snapshot, NOW)
     assert not decided.apply or model_placement(spec, snapshot).condition().status != "False"
     return status(spec, carried_out(snapshot, decided), decided, (), NOW)
 
 
 def test_a_refusal_is_ready_false_stalled_and_one_warning():
-    found = status_of(deployment(L70, **sized(A100)))
-    assert conditions(found)["Ready"]["reason"] == "InsufficientGpuMemory"
-    assert conditions(found)["Stalled"]["status"] == "True"
-    assert conditions(found)["ModelFits"]["status"] == "False"
-    assert [(one.severity, one.reason) for one in announcements({}, found)] == [("Warning", "InsufficientGpuMemory")]
+    model_status = status_of(deployment(L70, **sized(A100)))
+    assert conditions(model_status)["Ready"]["reason"] == "InsufficientGpuMemory"
+    assert conditions(model_status)["Stalled"]["status"] == "True"
+    assert conditions(model_status)["ModelFits"]["status"] == "False"
+    assert [(announcement.severity, announcement.reason) for announcement in announcements({}, model_status)] == [
+        ("Warning", "InsufficientGpuMemory")
+    ]
 
 
 def test_a_tight_fit_is_one_warning_and_a_sufficient_one_none():
     tight = status_of(deployment(LONG, **sized(A100), **{"engine.vllm.maxModelLength": 446_064}))
-    assert ("Warning", "GpuMemoryTight") in [(one.severity, one.reason) for one in announcements({}, tight)]
+    assert ("Warning", "GpuMemoryTight") in [
+        (announcement.severity, announcement.reason) for announcement in announcements({}, tight)
+    ]
     enough = status_of(deployment(**sized(A100)))
     assert conditions(enough)["ModelFits"]["reason"] == "GpuMemorySufficient"
-    assert "GpuMemorySufficient" not in [one.reason for one in announcements({}, enough)]
-    assert [one.reason for one in announcements(tight, tight)] == []
+    assert "GpuMemorySufficient" not in [announcement.reason for announcement in announcements({}, enough)]
+    assert [announcement.reason for announcement in announcements(tight, tight)] == []
 
 
 def test_another_reason_that_comes_first_does_not_hide_that_it_does_not_fit():
     stranger = deployment(L70, **sized(A100), **{"weights.azureFiles.account": "stranger"})
-    found = status_of(stranger)
-    assert conditions(found)["Ready"]["reason"] == "ShareNotAllowed"
-    assert conditions(found)["ModelFits"]["reason"] == "InsufficientGpuMemory"
+    model_status = status_of(stranger)
+    assert conditions(model_status)["Ready"]["reason"] == "ShareNotAllowed"
+    assert conditions(model_status)["ModelFits"]["reason"] == "InsufficientGpuMemory"
 
 
 def test_validate_and_render_refuse_it_at_its_field_and_plan_shows_it():

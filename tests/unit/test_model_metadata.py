@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from hermetic.api.configuration import Configuration
 from hermetic.api.metadata_keys import RESERVED_DOMAINS, RESERVED_NAMES, RESERVED_PARTS, reserved_because
 from hermetic.api.public_services import ASKS_FOR_PUBLIC, INTERNAL, PUBLIC_SIDE, PUBLISHES
-from hermetic.api.reasons import Reason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.kube.store import Store
 from hermetic.objects.names import MODEL_LABEL, TEMPLATE_LABEL
 from hermetic.plan.desired_children import desired_children, isolating_children
@@ -42,20 +42,20 @@ def policy_with(**metadata: Any) -> Configuration:
     )
 
 
-def labelled(manifest: Manifest, **seen: Any) -> ClusterSnapshot:
+def labelled(manifest: Manifest, **facts: Any) -> ClusterSnapshot:
     """The snapshot of a model with LABELS, on a platform with MODEL_METADATA."""
     snapshot_fields = {
         "policy": policy_with(),
         "labels": LABELS,
         "annotations": {"example.com/ticket": "CHG-1"},
-        **seen,
+        **facts,
     }
     return a_snapshot(owner_of(manifest), **snapshot_fields)
 
 
-def settled(manifest: Manifest, **seen: Any) -> ClusterSnapshot:
+def settled(manifest: Manifest, **facts: Any) -> ClusterSnapshot:
     """The same, with every child written and one pod that serves."""
-    before = labelled(manifest, **seen)
+    before = labelled(manifest, **facts)
     return serving(carried_out(before, plan(spec_of(manifest), before, NOW)), 1)
 
 
@@ -312,5 +312,5 @@ def test_an_annotation_that_is_copied_is_short(length: int, blocked: bool) -> No
     decided = plan(spec_of(manifest), snapshot, NOW)
     assert (decided.blocked is not None) == blocked
     if decided.blocked is not None:
-        assert decided.blocked.reason is Reason.ANNOTATION_TOO_LONG
+        assert decided.blocked.reason is SpecReason.ANNOTATION_TOO_LONG
         assert "'example.com/ticket'" in decided.blocked.message

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hermetic.api.reasons import Reason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.engines.nim.profiles import read_profile, shapes
 from hermetic.plan.gates import first_block
 from tests.commandline import hermetic
@@ -67,7 +67,7 @@ def test_the_forms_for_a_number_of_gpus_are_listed():
 )
 def test_another_number_of_gpus_is_refused_with_the_forms_that_would_fit(profile, count):
     block = first_block(spec_of(nim(profile, count)), a_snapshot())
-    assert (block.reason, block.field) == (Reason.NIM_PROFILE_MISMATCH, "spec.engine.nim.profile")
+    assert (block.reason, block.field) == (SpecReason.NIM_PROFILE_MISMATCH, "spec.engine.nim.profile")
     assert f"set the count to {read_profile(profile).count}" in block.message
     assert f"stage a profile with {shapes(count)}" in block.message
 
@@ -83,7 +83,7 @@ def test_another_number_of_gpus_is_refused_with_the_forms_that_would_fit(profile
 )
 def test_a_compiled_engine_on_another_gpu_is_refused_by_name(profile, sizes):
     block = first_block(spec_of(nim(profile, 1, *sizes)), a_snapshot())
-    assert block.reason is Reason.NIM_PROFILE_MISMATCH
+    assert block.reason is SpecReason.NIM_PROFILE_MISMATCH
     assert all(size in block.message for size in sizes)
 
 
@@ -104,7 +104,7 @@ def test_what_fits_or_is_not_known_is_let_through(manifest):
 
 def test_the_nodes_count_where_the_spec_names_no_size():
     spec = spec_of(nim("tensorrt_llm-h100-fp8-tp1"))
-    assert first_block(spec, a_snapshot(nodes=(an_a100_node(),))).reason is Reason.NIM_PROFILE_MISMATCH
+    assert first_block(spec, a_snapshot(nodes=(an_a100_node(),))).reason is SpecReason.NIM_PROFILE_MISMATCH
     assert first_block(spec_of(nim("tensorrt_llm-a100-bf16-tp1")), a_snapshot(nodes=(an_a100_node(),))) is None
 
 
@@ -145,7 +145,7 @@ def staged(profile: str | None, count: int = 1, *sizes: str, profiles: Any = STA
 )
 def test_a_profile_that_is_not_staged_or_does_not_fit_is_refused_by_what_its_id_stands_for(manifest, says):
     block = first_block(spec_of(manifest), a_snapshot())
-    assert (block.reason, block.field) == (Reason.NIM_PROFILE_MISMATCH, "spec.engine.nim.profile")
+    assert (block.reason, block.field) == (SpecReason.NIM_PROFILE_MISMATCH, "spec.engine.nim.profile")
     assert says in block.message
 
 

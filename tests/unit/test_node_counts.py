@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hermetic.api.modeldeployment import Accelerator
+from hermetic.api.resources import Accelerator
 from hermetic.plan.model_fit import model_placement
 from hermetic.plan.planned_status import planned_status
 from hermetic.sizing.catalogue import MIB, Storage, Value, sizes

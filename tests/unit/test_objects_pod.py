@@ -239,10 +239,10 @@ def test_probes_ask_paths_that_need_no_key_and_speak_the_scheme_of_the_endpoint(
     engine = engine_of(manifest)
     scheme = "HTTPS" if "tls" in manifest["spec"]["endpoint"] else "HTTP"
     for name in ("startupProbe", "readinessProbe", "livenessProbe"):
-        asked = engine[name]["httpGet"]
-        assert asked["scheme"] == scheme
-        assert asked["port"] == "http"
-        assert asked["path"] in {"/health", "/v1/health/ready", "/v1/health/live"}
+        probe = engine[name]["httpGet"]
+        assert probe["scheme"] == scheme
+        assert probe["port"] == "http"
+        assert probe["path"] in {"/health", "/v1/health/ready", "/v1/health/live"}
 
 
 def test_liveness_forgives_a_stall_that_readiness_does_not():
@@ -362,14 +362,14 @@ def test_pods_are_not_replaced_for_what_does_not_concern_them(other):
 
 def test_the_kubelet_replaces_nothing_in_what_the_spec_says():
     """'$(NAME)' and '$$' are the kubelet's; a variable could bring in a flag or a path that was judged nowhere."""
-    found = ["--response-role=$(VLLM_LOGGING_PREFIX)", "--chat-template=$$(A)"]
+    arguments = ["--response-role=$(VLLM_LOGGING_PREFIX)", "--chat-template=$$(A)"]
     manifest = changed(
         a_share_model(),
         engine={
             "vllm": {
                 "image": VLLM_IMAGE,
                 "version": "0.32.0",
-                "extraArgs": found,
+                "extraArgs": arguments,
                 "extraEnv": [{"name": "VLLM_LOGGING_PREFIX", "value": "$(HOME)$x"}],
             }
         },
@@ -377,7 +377,7 @@ def test_the_kubelet_replaces_nothing_in_what_the_spec_says():
     engine = engine_of(manifest)
     assert engine["args"][-2:] == ["--response-role=$$(VLLM_LOGGING_PREFIX)", "--chat-template=$$$$(A)"]
     assert {"name": "VLLM_LOGGING_PREFIX", "value": "$$(HOME)$$x"} in engine["env"]
-    assert [word.replace("$$", "$") for word in engine["args"][-2:]] == found
+    assert [word.replace("$$", "$") for word in engine["args"][-2:]] == arguments
 
 
 def test_groups_that_may_read_the_weights_are_the_pod_s_and_nothing_on_the_share_is_changed():

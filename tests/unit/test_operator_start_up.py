@@ -60,8 +60,8 @@ asyncio.run(main())
 
 
 async def test_a_port_that_is_in_use_is_named_with_what_to_do() -> None:
-    with socket.create_server(("", 0)) as held:
-        port = held.getsockname()[1]
+    with socket.create_server(("", 0)) as server:
+        port = server.getsockname()[1]
         with pytest.raises(ConfigurationInvalid, match=f"`httpPort` {port} cannot be listened on") as refused:
             async with serving_health(port, failure=str, ready=lambda: True, metrics=bytes):
                 pass
@@ -110,7 +110,7 @@ def test_while_the_audit_is_loaded_everything_else_has_its_turn() -> None:
 def test_the_audit_in_the_cluster_is_told_what_the_configuration_allows() -> None:
     from hermetic.controller.audit.composition import assemble_audit
 
-    found = {
+    settings = {
         "registries": [{"host": "contoso.azurecr.io", "namespaces": ["*"]}],
         "allowedDnsServers": ["10.1.0.4"],
         "harmlessKinds": ["x.example.com/*"],
@@ -118,9 +118,9 @@ def test_the_audit_in_the_cluster_is_told_what_the_configuration_allows() -> Non
         "trustedNodeAgents": [{"namespace": "gpu", "owner": "DaemonSet/agent", "image": "contoso.azurecr.io/agent"}],
         "probeNamespace": "probes",
     }
-    others = {field.name: Mock() for field in fields(Shared)}
+    mocks = {field.name: Mock() for field in fields(Shared)}
     auditor, _ = assemble_audit(
-        Shared(**{**others, "configuration": Configuration.model_validate(found)}), Mock(), Mock()
+        Shared(**{**mocks, "configuration": Configuration.model_validate(settings)}), Mock(), Mock()
     )
 
     assert auditor.policy.allowed_dns_servers == ("10.1.0.4",)

@@ -31,56 +31,58 @@ CLOSED = {
     "not enough was seen": evidence("Unknown"),
     "a source is missing": evidence(sources=frozenset({"azure"})),
 }
-every_closed_gate = pytest.mark.parametrize("seen", CLOSED.values(), ids=list(CLOSED))
+every_closed_gate = pytest.mark.parametrize("gate_evidence", CLOSED.values(), ids=list(CLOSED))
 
 
 @every_closed_gate
-def test_behind_a_closed_gate_nothing_at_all_is_created(seen):
+def test_behind_a_closed_gate_nothing_at_all_is_created(gate_evidence):
     for manifest in (a_share_model(), a_share_model(replicas=0)):
-        decided = planned(manifest, a_snapshot(evidence=seen))
+        decided = planned(manifest, a_snapshot(evidence=gate_evidence))
         assert (decided.apply, decided.delete) == ((), ())
         assert decided.blocked is not None
         assert decided.held
 
 
 @every_closed_gate
-def test_behind_a_closed_gate_running_pods_keep_everything_they_have(seen):
-    decided = planned(a_share_model(), running(a_share_model(), evidence=seen))
+def test_behind_a_closed_gate_running_pods_keep_everything_they_have(gate_evidence):
+    decided = planned(a_share_model(), running(a_share_model(), evidence=gate_evidence))
     assert (decided.apply, decided.delete) == ((), ())
     assert not decided.held
 
 
 @every_closed_gate
-def test_behind_a_closed_gate_a_new_template_waits_and_the_walls_do_not(seen):
+def test_behind_a_closed_gate_a_new_template_waits_and_the_walls_do_not(gate_evidence):
     model = changed(a_share_model(), drainSeconds=7, endpoint={"internalLoadBalancer": {"subnet": "ilb"}})
-    decided = planned(model, running(a_share_model(), evidence=seen))
+    decided = planned(model, running(a_share_model(), evidence=gate_evidence))
     assert written(decided) == [("Service", "changed")]
     assert decided.held
 
 
 @every_closed_gate
-@pytest.mark.parametrize(("live", "asked", "applied"), [(1, 3, None), (3, 1, 1), (3, 0, 0), (3, 3, None), (2, 5, None)])
-def test_behind_a_closed_gate_there_may_be_fewer_pods_never_more(seen, live, asked, applied):
-    snapshot = running(a_baked_model("llama", replicas=live), live, evidence=seen)
-    decided = planned(a_baked_model("llama", replicas=asked), snapshot)
+@pytest.mark.parametrize(
+    ("live", "requested", "applied"), [(1, 3, None), (3, 1, 1), (3, 0, 0), (3, 3, None), (2, 5, None)]
+)
+def test_behind_a_closed_gate_there_may_be_fewer_pods_never_more(gate_evidence, live, requested, applied):
+    snapshot = running(a_baked_model("llama", replicas=live), live, evidence=gate_evidence)
+    decided = planned(a_baked_model("llama", replicas=requested), snapshot)
     replicas = [c.manifest["spec"]["replicas"] for c in decided.apply if c.manifest["kind"] == "Deployment"]
     assert replicas in ([], [live]) if applied is None else replicas == [applied]
-    assert planned(a_baked_model("llama", replicas=asked), carried_out(snapshot, decided)).apply == ()
+    assert planned(a_baked_model("llama", replicas=requested), carried_out(snapshot, decided)).apply == ()
 
 
 @every_closed_gate
 @pytest.mark.parametrize("pods", [0, 1])
-def test_behind_a_closed_gate_the_claim_that_a_pod_would_mount_again_stays(seen, pods):
+def test_behind_a_closed_gate_the_claim_that_a_pod_would_mount_again_stays(gate_evidence, pods):
     mounting = tuple(a_pod(a_share_model(), phase="Running") for _ in range(pods))
-    snapshot = replace(running(a_share_model(), evidence=seen), pods=mounting)
+    snapshot = replace(running(a_share_model(), evidence=gate_evidence), pods=mounting)
     decided = planned(of_another_source(), snapshot)
     assert decided.held
     assert decided.delete == planned(of_another_source(), carried_out(snapshot, decided)).delete == ()
 
 
 @every_closed_gate
-def test_behind_a_closed_gate_a_deleted_workload_is_not_recreated(seen):
-    snapshot = without(running(a_share_model(), evidence=seen), "Deployment")
+def test_behind_a_closed_gate_a_deleted_workload_is_not_recreated(gate_evidence):
+    snapshot = without(running(a_share_model(), evidence=gate_evidence), "Deployment")
     decided = planned(a_share_model(), snapshot)
     assert (decided.apply, decided.delete) == ((), ())
 
@@ -120,10 +122,10 @@ def corrected(decided: Plan) -> list[int]:
 @pytest.mark.parametrize("ours", [1, 2, 3])
 @pytest.mark.parametrize("name", ["nfs", "everything-said", "tls-and-api-key", "nim-profile"])
 def test_behind_a_closed_gate_a_template_that_others_changed_is_corrected_and_starts_no_pod(
-    seen, edit, ours, strangers, name
+    gate_evidence, edit, ours, strangers, name
 ):
     manifest = changed(RENDERINGS[name], replicas=3)
-    snapshot = running(manifest, 3, evidence=seen)
+    snapshot = running(manifest, 3, evidence=gate_evidence)
     pods = tuple(of_the_live_template(snapshot, number) for number in range(ours))
     after = edited(snapshot, "Deployment", edit)
     theirs = tuple(of_the_live_template(after, 7 + number) for number in range(strangers))
@@ -136,9 +138,9 @@ def test_behind_a_closed_gate_a_template_that_others_changed_is_corrected_and_st
 
 
 @every_closed_gate
-def test_behind_a_closed_gate_only_pods_of_a_changed_template_are_stopped(seen):
+def test_behind_a_closed_gate_only_pods_of_a_changed_template_are_stopped(gate_evidence):
     manifest = a_share_model()
-    snapshot = edited(running(manifest, evidence=seen), "Deployment", another_image)
+    snapshot = edited(running(manifest, evidence=gate_evidence), "Deployment", another_image)
     assert corrected(planned(manifest, replace(snapshot, pods=(of_the_live_template(snapshot),)))) == [0]
 
 
@@ -178,9 +180,9 @@ def counting(snapshot: ClusterSnapshot, *, replicas: int, updated: int) -> Clust
 @pytest.mark.parametrize("edit", [another_image, another_mark, a_sidecar, another_variable])
 @pytest.mark.parametrize("by_webhook", ["sidecar", "variable", "image", "everything"])
 @pytest.mark.parametrize("strangers", [0, 1])
-def test_behind_a_closed_gate_what_a_webhook_injected_into_is_not_stopped(seen, edit, by_webhook, strangers):
+def test_behind_a_closed_gate_what_a_webhook_injected_into_is_not_stopped(gate_evidence, edit, by_webhook, strangers):
     manifest = changed(a_share_model(), replicas=3)
-    snapshot = running(manifest, 3, evidence=seen)
+    snapshot = running(manifest, 3, evidence=gate_evidence)
     pods = [injected(of_the_live_template(snapshot, number), where=by_webhook) for number in range(3 - strangers)]
     after = edited(snapshot, "Deployment", edit)
     theirs = [injected(of_the_live_template(after, 7 + number), where=by_webhook) for number in range(strangers)]
@@ -192,9 +194,9 @@ def test_behind_a_closed_gate_what_a_webhook_injected_into_is_not_stopped(seen, 
 
 @every_closed_gate
 @pytest.mark.parametrize("by_webhook", ["sidecar", "variable", "image", "everything"])
-def test_behind_a_closed_gate_a_change_that_the_controller_has_not_seen_ends_nothing(seen, by_webhook):
+def test_behind_a_closed_gate_a_change_that_the_controller_has_not_seen_ends_nothing(gate_evidence, by_webhook):
     manifest = changed(a_share_model(), replicas=2)
-    snapshot = running(manifest, 2, evidence=seen)
+    snapshot = running(manifest, 2, evidence=gate_evidence)
     pods = tuple(injected(of_the_live_template(snapshot, number), where=by_webhook) for number in range(2))
     after = serving(edited(snapshot, "Deployment", another_image), 2, observedGeneration=0)
     assert corrected(planned(manifest, replace(after, pods=pods))) == [2]
@@ -202,9 +204,9 @@ def test_behind_a_closed_gate_a_change_that_the_controller_has_not_seen_ends_not
 
 @every_closed_gate
 @pytest.mark.parametrize("by_webhook", ["sidecar", "everything"])
-def test_behind_a_closed_gate_a_rollout_of_a_changed_template_that_is_complete_is_stopped(seen, by_webhook):
+def test_behind_a_closed_gate_a_rollout_of_a_changed_template_that_is_complete_is_stopped(gate_evidence, by_webhook):
     manifest = changed(a_share_model(), replicas=2)
-    snapshot = edited(running(manifest, 2, evidence=seen), "Deployment", a_sidecar)
+    snapshot = edited(running(manifest, 2, evidence=gate_evidence), "Deployment", a_sidecar)
     pods = tuple(injected(of_the_live_template(snapshot, number), where=by_webhook) for number in range(2))
     assert corrected(planned(manifest, counting(replace(snapshot, pods=pods), replicas=2, updated=2))) == [0]
 
@@ -227,9 +229,9 @@ BY_WEBHOOK = {"sidecar": a_sidecar, "variable": another_variable, "image": anoth
 @every_closed_gate
 @pytest.mark.parametrize("by_webhook", BY_WEBHOOK)
 @pytest.mark.parametrize("status", ["True", "False", "Unknown"])
-def test_behind_a_closed_gate_what_a_webhook_adds_to_deployments_ends_no_pod(seen, by_webhook, status):
+def test_behind_a_closed_gate_what_a_webhook_adds_to_deployments_ends_no_pod(gate_evidence, by_webhook, status):
     manifest = changed(a_share_model(), replicas=3)
-    snapshot = edited(running(manifest, 3, evidence=seen), "Deployment", BY_WEBHOOK[by_webhook])
+    snapshot = edited(running(manifest, 3, evidence=gate_evidence), "Deployment", BY_WEBHOOK[by_webhook])
     pods = tuple(created(BEFORE, of_the_live_template(snapshot, number)) for number in range(3))
     after = closed_at(counting(replace(snapshot, pods=pods), replicas=3, updated=3), CLOSING, status)
     assert corrected(planned(manifest, after)) == []
@@ -238,9 +240,11 @@ def test_behind_a_closed_gate_what_a_webhook_adds_to_deployments_ends_no_pod(see
 @every_closed_gate
 @pytest.mark.parametrize("edit", [another_image, a_sidecar])
 @pytest.mark.parametrize("strangers", [0, 1])
-def test_behind_a_closed_gate_a_change_besides_that_of_a_webhook_ends_its_own_pods_alone(seen, edit, strangers):
+def test_behind_a_closed_gate_a_change_besides_that_of_a_webhook_ends_its_own_pods_alone(
+    gate_evidence, edit, strangers
+):
     manifest = changed(a_share_model(), replicas=3)
-    snapshot = edited(running(manifest, 3, evidence=seen), "Deployment", another_variable)
+    snapshot = edited(running(manifest, 3, evidence=gate_evidence), "Deployment", another_variable)
     pods = [created(BEFORE, of_the_live_template(snapshot, number)) for number in range(3 - strangers)]
     after = edited(snapshot, "Deployment", edit)
     theirs = [created(AFTER, of_the_live_template(after, 7 + number)) for number in range(strangers)]
@@ -250,9 +254,9 @@ def test_behind_a_closed_gate_a_change_besides_that_of_a_webhook_ends_its_own_po
 
 @every_closed_gate
 @pytest.mark.parametrize("late", [1, 3])
-def test_behind_a_closed_gate_pods_of_a_changed_template_that_started_there_are_stopped(seen, late):
+def test_behind_a_closed_gate_pods_of_a_changed_template_that_started_there_are_stopped(gate_evidence, late):
     manifest = changed(a_share_model(), replicas=3)
-    snapshot = edited(running(manifest, 3, evidence=seen), "Deployment", a_sidecar)
+    snapshot = edited(running(manifest, 3, evidence=gate_evidence), "Deployment", a_sidecar)
     pods = tuple(
         created(AFTER if number < late else BEFORE, of_the_live_template(snapshot, number)) for number in range(3)
     )
@@ -263,18 +267,20 @@ def test_behind_a_closed_gate_pods_of_a_changed_template_that_started_there_are_
 @every_closed_gate
 @pytest.mark.parametrize("by_webhook", ["", "sidecar"])
 @pytest.mark.parametrize(("updated", "applied"), [(0, [2]), (1, []), (2, [])])
-def test_behind_a_closed_gate_an_annotation_of_others_ends_no_pod_and_starts_none(seen, by_webhook, updated, applied):
+def test_behind_a_closed_gate_an_annotation_of_others_ends_no_pod_and_starts_none(
+    gate_evidence, by_webhook, updated, applied
+):
     manifest = changed(a_share_model(), replicas=2)
-    snapshot = edited(running(manifest, 2, evidence=seen), "Deployment", an_annotation)
+    snapshot = edited(running(manifest, 2, evidence=gate_evidence), "Deployment", an_annotation)
     pods = tuple(injected(of_the_live_template(snapshot, number), where=by_webhook) for number in range(2))
     assert corrected(planned(manifest, counting(replace(snapshot, pods=pods), replicas=2, updated=updated))) == applied
 
 
 @every_closed_gate
-def test_behind_a_closed_gate_a_workload_without_replicas_gets_its_template(seen):
+def test_behind_a_closed_gate_a_workload_without_replicas_gets_its_template(gate_evidence):
     manifest = changed(a_share_model(), drainSeconds=7)
     snapshot = edited(
-        running(a_share_model(), evidence=seen), "Deployment", lambda live: live["spec"].update(replicas=0)
+        running(a_share_model(), evidence=gate_evidence), "Deployment", lambda live: live["spec"].update(replicas=0)
     )
     for edit in (another_image, another_mark, lambda _: None):
         after = edited(snapshot, "Deployment", edit)
@@ -285,8 +291,8 @@ def test_behind_a_closed_gate_a_workload_without_replicas_gets_its_template(seen
 
 
 @every_closed_gate
-def test_behind_a_closed_gate_a_change_of_the_spec_corrects_no_template_that_is_not_known(seen):
-    snapshot = edited(running(a_share_model(), evidence=seen), "Deployment", another_image)
+def test_behind_a_closed_gate_a_change_of_the_spec_corrects_no_template_that_is_not_known(gate_evidence):
+    snapshot = edited(running(a_share_model(), evidence=gate_evidence), "Deployment", another_image)
     snapshot = replace(snapshot, pods=(of_the_live_template(running(a_share_model())),))
     decided = planned(changed(a_share_model(), drainSeconds=7), snapshot)
     assert corrected(decided) == []
@@ -294,19 +300,19 @@ def test_behind_a_closed_gate_a_change_of_the_spec_corrects_no_template_that_is_
 
 
 @every_closed_gate
-def test_behind_a_closed_gate_a_hole_in_the_walls_is_mended(seen):
+def test_behind_a_closed_gate_a_hole_in_the_walls_is_mended(gate_evidence):
     def opened(policy: dict[str, Any]) -> None:
         policy["spec"]["egress"] = [{}]
 
-    snapshot = edited(running(a_share_model(), evidence=seen), "NetworkPolicy", opened)
+    snapshot = edited(running(a_share_model(), evidence=gate_evidence), "NetworkPolicy", opened)
     assert written(planned(a_share_model(), snapshot)) == [("NetworkPolicy", "drifted")]
 
 
 @every_closed_gate
 @pytest.mark.parametrize("enforcement", ["Report", "Off"])
-def test_report_and_off_do_not_hold_anything(seen, enforcement):
+def test_report_and_off_do_not_hold_anything(gate_evidence, enforcement):
     manifest = a_share_model(isolation={"enforcement": enforcement})
-    decided = planned(manifest, a_snapshot(evidence=seen))
+    decided = planned(manifest, a_snapshot(evidence=gate_evidence))
     assert decided.blocked is None
     assert [kind for kind, _ in written(decided)][-1] == "Deployment"
 

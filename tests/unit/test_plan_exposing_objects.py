@@ -65,11 +65,11 @@ def a_slice(service: str = "other", *addresses: str, namespace: str = "team-a", 
     return an_object("EndpointSlice", f"{service}-x", namespace, labels=fields, addressType="IPv4", endpoints=endpoints)
 
 
-def an_ingress(service: str = "llama", *given: str, name: str = "chat", default: bool = False) -> Manifest:
+def an_ingress(service: str = "llama", *addresses: str, name: str = "chat", default: bool = False) -> Manifest:
     backend = {"service": {"name": service, "port": {"number": 8000}}}
     rules = [{"http": {"paths": [{"path": "/", "backend": backend}]}}]
     spec = {"defaultBackend": backend} if default else {"rules": rules}
-    return an_object("Ingress", name, spec=spec, status=balancer(*given))
+    return an_object("Ingress", name, spec=spec, status=balancer(*addresses))
 
 
 def a_route(
@@ -83,12 +83,12 @@ def a_route(
     return an_object(kind, "chat", namespace, spec={"parentRefs": [parent or {"name": "front"}], "rules": rules})
 
 
-def a_gateway(*given: str, namespace: str = "team-a") -> Manifest:
-    return an_object("Gateway", "front", namespace, status={"addresses": [{"value": address} for address in given]})
+def a_gateway(*addresses: str, namespace: str = "team-a") -> Manifest:
+    return an_object("Gateway", "front", namespace, status={"addresses": [{"value": address} for address in addresses]})
 
 
-def balancer(*given: str) -> Manifest:
-    return {"loadBalancer": {"ingress": [{"ip": address} for address in given]}}
+def balancer(*addresses: str) -> Manifest:
+    return {"loadBalancer": {"ingress": [{"ip": address} for address in addresses]}}
 
 
 def a_pod(name: str = "llama-0", *addresses: str, **status: Any) -> Manifest:
@@ -283,12 +283,12 @@ def test_the_manager_of_the_field_that_opens_is_named_and_not_who_came_later() -
 
 
 @pytest.mark.parametrize("default", [True, False])
-@pytest.mark.parametrize("given", [(), ("20.1.2.3",), ("10.0.0.4", "20.1.2.3")])
+@pytest.mark.parametrize("addresses", [(), ("20.1.2.3",), ("10.0.0.4", "20.1.2.3")])
 def test_an_ingress_to_our_service_is_found_unless_its_addresses_are_private(
-    given: tuple[str, ...],
+    addresses: tuple[str, ...],
     default: bool,
 ) -> None:
-    assert named(own_service(), an_ingress("llama", *given, default=default)) == ["Ingress team-a/chat"]
+    assert named(own_service(), an_ingress("llama", *addresses, default=default)) == ["Ingress team-a/chat"]
     assert not named(own_service(), an_ingress("llama", "10.0.0.4", default=default))
 
 
@@ -404,7 +404,7 @@ def test_a_route_of_another_namespace_counts_once_a_gateway_serves_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "seen",
+    "versions",
     [
         (a_service(spec={"type": "NodePort"}),),
         (a_service(spec={"selector": None}), a_slice()),
@@ -415,10 +415,10 @@ def test_a_route_of_another_namespace_counts_once_a_gateway_serves_it() -> None:
     ],
     ids=["service", "slice", "ingress", "ingress to another", "route", "gateway"],
 )
-def test_the_model_is_told_when_a_way_comes_changes_and_goes(seen: tuple[Manifest, ...]) -> None:
-    exposure_index, last = ExposureIndex(POLICY), seen[-1]
+def test_the_model_is_told_when_a_way_comes_changes_and_goes(versions: tuple[Manifest, ...]) -> None:
+    exposure_index, last = ExposureIndex(POLICY), versions[-1]
     exposure_index.put_pod(a_pod(), OWNER.key)
-    for manifest in seen[:-1]:
+    for manifest in versions[:-1]:
         exposure_index.put(manifest)
     assert exposure_index.put(last) == {OWNER.key}
     assert not exposure_index.put(last), "nothing new"

@@ -143,14 +143,14 @@ def test_spec_that_a_gate_refuses_creates_nothing_where_nothing_runs(refused):
 
 
 @every_refused_spec
-@pytest.mark.parametrize("asked", [0, 1])
-def test_spec_that_a_gate_refuses_may_still_ask_for_fewer_pods_of_the_template_that_runs(refused, asked):
+@pytest.mark.parametrize("replicas", [0, 1])
+def test_spec_that_a_gate_refuses_may_still_ask_for_fewer_pods_of_the_template_that_runs(refused, replicas):
     snapshot = running(a_share_model(replicas=3), 3)
-    manifest = changed(a_share_model(replicas=asked), **refused)
+    manifest = changed(a_share_model(replicas=replicas), **refused)
     decided = planned(manifest, snapshot)
     (change,) = decided.apply
     live = next(child for child in snapshot.children.values() if child["kind"] == "Deployment")
-    assert change.manifest["spec"] == {**live["spec"], "replicas": asked}
+    assert change.manifest["spec"] == {**live["spec"], "replicas": replicas}
     assert planned(manifest, carried_out(snapshot, decided)).apply == ()
     assert planned(changed(a_share_model(replicas=5), **refused), snapshot).apply == ()
 

@@ -33,7 +33,7 @@ def policy(**isolation: Any) -> Configuration:
 
 
 @pytest.mark.parametrize(
-    "seen",
+    "gate_evidence",
     [
         None,
         evidence("Fail"),
@@ -48,12 +48,12 @@ def policy(**isolation: Any) -> Configuration:
         evidence(confirmed_at=NOW - timedelta(minutes=15)),
     ],
 )
-def test_no_pod_is_let_in_where_the_gate_is_closed(seen: IsolationEvidence | None) -> None:
-    assert pods_until(policy(), seen, NOW) == ""
+def test_no_pod_is_let_in_where_the_gate_is_closed(gate_evidence: IsolationEvidence | None) -> None:
+    assert pods_until(policy(), gate_evidence, NOW) == ""
 
 
 @pytest.mark.parametrize(
-    ("seen", "until"),
+    ("gate_evidence", "until"),
     [
         (evidence(), "2026-11-24T12:15:00Z"),
         (evidence(expires_at=NOW + timedelta(minutes=3)), "2026-11-24T12:03:00Z"),
@@ -62,9 +62,9 @@ def test_no_pod_is_let_in_where_the_gate_is_closed(seen: IsolationEvidence | Non
         (evidence(expires_at=None), "2026-11-24T12:15:00Z"),
     ],
 )
-def test_pods_are_let_in_until_the_first_of_the_ends(seen: IsolationEvidence, until: str) -> None:
+def test_pods_are_let_in_until_the_first_of_the_ends(gate_evidence: IsolationEvidence, until: str) -> None:
     """Evidence that expires, that grows too old, and that the operator does not come to again."""
-    assert pods_until(policy(), seen, NOW) == until
+    assert pods_until(policy(), gate_evidence, NOW) == until
 
 
 FLOORS: dict[str, tuple[dict[str, Any], str]] = {

@@ -81,9 +81,9 @@ FIELDS: dict[str, tuple[Callable[[Manifest], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", IMAGES)
-def test_another_container_or_image_in_a_pod_ends_images_pinned(what: str) -> None:
-    snapshot = a_snapshot_with(lambda template: a_pod(template, IMAGES[what]))
+@pytest.mark.parametrize("edit_name", IMAGES)
+def test_another_container_or_image_in_a_pod_ends_images_pinned(edit_name: str) -> None:
+    snapshot = a_snapshot_with(lambda template: a_pod(template, IMAGES[edit_name]))
     spec = spec_of(MODEL)
     found_conditions = conditions(status(spec, snapshot, plan(spec, snapshot, NOW), (), NOW))
     for kind in ("ImagesPinned", "Ready"):
@@ -92,9 +92,9 @@ def test_another_container_or_image_in_a_pod_ends_images_pinned(what: str) -> No
         assert "image" in found_conditions[kind]["message"]
 
 
-@pytest.mark.parametrize("what", FIELDS)
-def test_another_field_in_a_pod_ends_ready_and_not_images_pinned(what: str) -> None:
-    edit, field = FIELDS[what]
+@pytest.mark.parametrize("edit_name", FIELDS)
+def test_another_field_in_a_pod_ends_ready_and_not_images_pinned(edit_name: str) -> None:
+    edit, field = FIELDS[edit_name]
     snapshot = a_snapshot_with(lambda template: a_pod(template, edit))
     spec = spec_of(MODEL)
     found_conditions = conditions(status(spec, snapshot, plan(spec, snapshot, NOW), (), NOW))
@@ -194,9 +194,9 @@ def a_pod_with(edit: Callable[[Metadata], object]) -> Callable[[Manifest], Manif
     return pod
 
 
-@pytest.mark.parametrize("what", IDENTITY)
-def test_a_pod_without_its_labels_or_its_owner_ends_ready(what: str) -> None:
-    edit, message = IDENTITY[what]
+@pytest.mark.parametrize("edit_name", IDENTITY)
+def test_a_pod_without_its_labels_or_its_owner_ends_ready(edit_name: str) -> None:
+    edit, message = IDENTITY[edit_name]
     snapshot = a_snapshot_with(a_pod_with(edit))
     spec = spec_of(MODEL)
     found_conditions = conditions(status(spec, snapshot, plan(spec, snapshot, NOW), (), NOW))

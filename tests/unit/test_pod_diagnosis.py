@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from hermetic.api.condition_updates import ConditionReason
+from hermetic.api.engine_reasons import EngineReason
+from hermetic.api.pod_reasons import PodReason
 from hermetic.api.reasons import Reason
 from hermetic.objects.names import TEMPLATE_LABEL
 from hermetic.plan.pod_diagnosis import PodDiagnosis, diagnose_pods
@@ -40,12 +43,12 @@ def ended(code: int = 1, message: str = "", *, lasted: float = 20, reason: str =
     return {"terminated": {"exitCode": code, "reason": reason, "message": message, **stamps}}
 
 
-def found(*pods: dict[str, Any], spec: dict[str, Any] | None = None, **seen: Any) -> PodDiagnosis | None:
+def found(*pods: dict[str, Any], spec: dict[str, Any] | None = None, **facts: Any) -> PodDiagnosis | None:
     manifest = a_baked_model("llama", **(spec or {}))
     children = children_of(manifest)
     mark = children["Deployment", "llama"]["spec"]["template"]["metadata"]["labels"][TEMPLATE_LABEL]
     present = tuple(_of_template(pod, mark) for pod in pods)
-    return diagnose_pods(spec_of(manifest), a_snapshot(**{"pods": present, "children": children, **seen}), NOW)
+    return diagnose_pods(spec_of(manifest), a_snapshot(**{"pods": present, "children": children, **facts}), NOW)
 
 
 def _of_template(pod: dict[str, Any], mark: str) -> dict[str, Any]:
@@ -53,12 +56,12 @@ def _of_template(pod: dict[str, Any], mark: str) -> dict[str, Any]:
     return {**pod, "metadata": {**pod["metadata"], "labels": labels}}
 
 
-def of_container(*statuses: dict[str, Any], **seen: Any) -> PodDiagnosis | None:
-    return found(a_pod(containerStatuses=list(statuses)), **seen)
+def of_container(*statuses: dict[str, Any], **facts: Any) -> PodDiagnosis | None:
+    return found(a_pod(containerStatuses=list(statuses)), **facts)
 
 
-def reason_of(one: PodDiagnosis | None) -> Reason | None:
-    return None if one is None else one.reason
+def reason_of(diagnosis: PodDiagnosis | None) -> ConditionReason | None:
+    return None if diagnosis is None else diagnosis.reason
 
 
 # ---------------------------------------------------------------------- images and configuration
@@ -72,8 +75,10 @@ PULL_ERROR = 'failed to resolve image: failed to do request: Head "https://conto
 )
 def test_image_that_cannot_be_pulled_is_told_with_its_cause(reason):
     diagnosis = of_container(a_container(waiting(reason, PULL_ERROR)))
-    assert diagnosis == PodDiagnosis(Reason.IMAGE_PULL_FAILED, f"image '{VLLM_IMAGE}' cannot be pulled: {PULL_ERROR}")
-    assert not Reason.IMAGE_PULL_FAILED.needs_human, "the registry may come back"
+    assert diagnosis == PodDiagnosis(
+        PodReason.IMAGE_PULL_FAILED, f"image '{VLLM_IMAGE}' cannot be pulled: {PULL_ERROR}"
+    )
+    assert not PodReason.IMAGE_PULL_FAILED.needs_human, "the registry may come back"
 
 
 # Printed by a kubelet with containerd: https://github.com/FoundationDB/fdb-kubernetes-operator/issues/2294
@@ -84,7 +89,7 @@ NO_PLATFORM = f'failed to pull and unpack image "{VLLM_IMAGE}": no match for pla
 def test_image_without_the_platform_of_the_node_is_told_with_what_to_import(reason):
     diagnosis = of_container(a_container(waiting(reason, NO_PLATFORM)))
     assert diagnosis is not None
-    assert diagnosis.reason is Reason.IMAGE_PULL_FAILED
+    assert diagnosis.reason is PodReason.IMAGE_PULL_FAILED
     assert diagnosis.message.endswith("import the image that is for linux/arm64 and linux/amd64")
     assert "processor" not in of_container(a_container(waiting(reason, PULL_ERROR))).message
 
@@ -98,9 +103,9 @@ def test_back_off_and_error_of_one_pull_read_the_same_so_that_the_status_does_no
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
-        ('secret "llama-key" not found', Reason.REFERENCE_NOT_FOUND),
-        ("couldn't find key token in Secret inference/llama-key", Reason.CONTAINER_CONFIG_INVALID),
-        ("container has runAsNonRoot and image will run as root", Reason.CONTAINER_CONFIG_INVALID),
+        ('secret "llama-key" not found', PodReason.REFERENCE_NOT_FOUND),
+        ("couldn't find key token in Secret inference/llama-key", PodReason.CONTAINER_CONFIG_INVALID),
+        ("container has runAsNonRoot and image will run as root", PodReason.CONTAINER_CONFIG_INVALID),
     ],
 )
 def test_configuration_that_the_kubelet_refuses_is_told_apart_from_a_missing_secret(message, reason):
@@ -122,7 +127,7 @@ def test_cause_that_the_engine_named_is_told_from_the_first_end_on(mode, state):
     crash = CRASHES[mode]
     diagnosis = of_container(a_container(state, lastState=ended(crash.exit_code, crash.message), restartCount=1))
     assert diagnosis is not None
-    assert diagnosis.reason not in {Reason.CRASH_LOOP, Reason.STARTING}
+    assert diagnosis.reason not in {PodReason.CRASH_LOOP, Reason.STARTING}
     assert diagnosis.reason.needs_human
     assert f"exit code {crash.exit_code}" in diagnosis.message
 
@@ -139,7 +144,7 @@ def test_same_crash_reads_the_same_at_every_restart():
 
 def test_unexplained_end_is_forgiven_once_and_then_told_with_its_last_words():
     crash_message = "AssertionError: something new"
-    for count, reason in ((1, None), (2, Reason.CRASH_LOOP), (9, Reason.CRASH_LOOP)):
+    for count, reason in ((1, None), (2, PodReason.CRASH_LOOP), (9, PodReason.CRASH_LOOP)):
         state = waiting("CrashLoopBackOff")
         diagnosis = of_container(a_container(state, lastState=ended(139, crash_message), restartCount=count))
         assert reason_of(diagnosis) is reason
@@ -151,7 +156,7 @@ def test_unexplained_end_is_forgiven_once_and_then_told_with_its_last_words():
 def test_engine_that_ends_without_a_word_and_with_success_is_a_crash_loop_all_the_same():
     diagnosis = of_container(a_container(waiting("CrashLoopBackOff"), lastState=ended(0), restartCount=3))
     assert diagnosis is not None
-    assert diagnosis.reason is Reason.CRASH_LOOP
+    assert diagnosis.reason is PodReason.CRASH_LOOP
     assert diagnosis.message.startswith("container 'engine' ends again and again, exit code 0; ")
 
 
@@ -161,7 +166,7 @@ def test_memory_is_blamed_before_anything_else():
         a_pod(containerStatuses=[a_container(state, lastState=last, restartCount=1)]),
         spec={"resources": {"memory": "96Gi"}},
     )
-    assert diagnosis == PodDiagnosis(Reason.OUT_OF_MEMORY, "container 'engine' used more memory than 96Gi")
+    assert diagnosis == PodDiagnosis(PodReason.OUT_OF_MEMORY, "container 'engine' used more memory than 96Gi")
 
 
 @pytest.mark.parametrize(
@@ -169,9 +174,9 @@ def test_memory_is_blamed_before_anything_else():
     [
         (20, None),
         (1199, None),
-        (1200, Reason.STARTUP_BUDGET_EXCEEDED),
-        (1225, Reason.STARTUP_BUDGET_EXCEEDED),
-        (1400, Reason.STARTUP_BUDGET_EXCEEDED),
+        (1200, PodReason.STARTUP_BUDGET_EXCEEDED),
+        (1225, PodReason.STARTUP_BUDGET_EXCEEDED),
+        (1400, PodReason.STARTUP_BUDGET_EXCEEDED),
         (86400, None),
     ],
     ids=["at once", "just before", "at the budget", "after the sleep before its end", "after its grace", "after a day"],
@@ -188,7 +193,7 @@ def test_init_container_that_fails_is_told_by_its_name():
     link = a_container({"terminated": {"exitCode": 1, "message": "cp: cannot access '/weights/.'"}}, name="link-cache")
     diagnosis = found(a_pod(initContainerStatuses=[{**link, "restartCount": 4}]))
     assert diagnosis is not None
-    assert diagnosis.reason is Reason.CRASH_LOOP
+    assert diagnosis.reason is PodReason.CRASH_LOOP
     assert "'link-cache'" in diagnosis.message
 
 
@@ -217,11 +222,11 @@ def unschedulable_pod(message: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
-        ('persistentvolumeclaim "staged-weights" not found', Reason.REFERENCE_NOT_FOUND),
-        ("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.", Reason.VOLUME_NOT_BOUND),
-        ("0/3 nodes are available: 3 Insufficient nvidia.com/gpu.", Reason.UNSCHEDULABLE),
-        ("0/1 nodes are available: 1 node(s) had untolerated taint {sku: gpu}.", Reason.UNSCHEDULABLE),
-        ("", Reason.UNSCHEDULABLE),
+        ('persistentvolumeclaim "staged-weights" not found', PodReason.REFERENCE_NOT_FOUND),
+        ("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.", PodReason.VOLUME_NOT_BOUND),
+        ("0/3 nodes are available: 3 Insufficient nvidia.com/gpu.", PodReason.UNSCHEDULABLE),
+        ("0/1 nodes are available: 1 node(s) had untolerated taint {sku: gpu}.", PodReason.UNSCHEDULABLE),
+        ("", PodReason.UNSCHEDULABLE),
     ],
 )
 def test_scheduler_s_words_become_a_reason_that_passes_by_itself(message, reason):
@@ -242,7 +247,7 @@ def a_warned_pod(reason: str, message: str, **status: Any) -> PodDiagnosis | Non
 
 def test_mount_that_fails_is_told_from_the_event():
     diagnosis = a_warned_pod("FailedMount", MOUNT_ERROR, containerStatuses=[a_container(waiting("ContainerCreating"))])
-    assert diagnosis == PodDiagnosis(Reason.MOUNT_FAILED, MOUNT_ERROR)
+    assert diagnosis == PodDiagnosis(PodReason.MOUNT_FAILED, MOUNT_ERROR)
 
 
 GLOBAL_MOUNT = "/var/lib/kubelet/plugins/kubernetes.io/csi/file.csi.azure.com/" + "0" * 64 + "/globalmount"
@@ -270,7 +275,7 @@ LONG_MOUNT_ERROR = (
 def test_long_mount_error_begins_with_the_words_of_the_server(output, cause):
     diagnosis = a_warned_pod("FailedMount", LONG_MOUNT_ERROR + output)
     assert diagnosis is not None
-    assert diagnosis.reason is Reason.MOUNT_FAILED
+    assert diagnosis.reason is PodReason.MOUNT_FAILED
     assert diagnosis.message.startswith(cause)
     assert "hermetic-inference-llama" in diagnosis.message
     assert "contosomodels.file.core.windows.net:/contosomodels/models/llama" in diagnosis.message
@@ -290,10 +295,12 @@ def test_long_mount_error_without_such_words_keeps_its_end():
     assert diagnosis.message.endswith("the disk is not attached")
 
 
-@pytest.mark.parametrize("what", ["secret", "configmap"])
-def test_missing_secret_of_a_volume_is_told_as_what_it_is(what):
-    diagnosis = a_warned_pod("FailedMount", f'MountVolume.SetUp failed for volume "tls" : {what} "llama-tls" not found')
-    assert diagnosis == PodDiagnosis(Reason.REFERENCE_NOT_FOUND, f"{what} 'llama-tls' does not exist in the namespace")
+@pytest.mark.parametrize("kind", ["secret", "configmap"])
+def test_missing_secret_of_a_volume_is_told_as_what_it_is(kind):
+    diagnosis = a_warned_pod("FailedMount", f'MountVolume.SetUp failed for volume "tls" : {kind} "llama-tls" not found')
+    assert diagnosis == PodDiagnosis(
+        PodReason.REFERENCE_NOT_FOUND, f"{kind} 'llama-tls' does not exist in the namespace"
+    )
 
 
 @pytest.mark.parametrize(
@@ -348,7 +355,7 @@ def test_refusal_does_not_name_a_pod_that_will_have_another_name_at_the_next_att
 
 def test_deadline_of_the_deployment_is_the_last_resort():
     stuck = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
-    assert reason_of(of_deployment(stuck)) is Reason.STARTUP_BUDGET_EXCEEDED
+    assert reason_of(of_deployment(stuck)) is PodReason.STARTUP_BUDGET_EXCEEDED
     assert reason_of(of_deployment(stuck, replica_failure("exceeded quota"))) is Reason.QUOTA_EXCEEDED
 
 
@@ -371,7 +378,7 @@ def test_newest_pod_speaks_first_whatever_the_order_in_which_they_were_seen():
     older = a_pod("llama-old", created=0, containerStatuses=[PULLING])
     newer = a_pod("llama-new", created=60, containerStatuses=[LOOPING])
     assert found(older, newer) == found(newer, older)
-    assert reason_of(found(older, newer)) is Reason.ENGINE_ARGUMENTS_REFUSED
+    assert reason_of(found(older, newer)) is EngineReason.ENGINE_ARGUMENTS_REFUSED
 
 
 def test_pod_that_serves_or_goes_away_is_not_asked():
@@ -383,7 +390,7 @@ def test_pod_that_serves_or_goes_away_is_not_asked():
 
 def test_pod_without_trouble_lets_the_next_speak():
     loading = a_pod("a", created=60, containerStatuses=[a_container({"running": {}})])
-    assert reason_of(found(loading, a_pod("b", containerStatuses=[PULLING]))) is Reason.IMAGE_PULL_FAILED
+    assert reason_of(found(loading, a_pod("b", containerStatuses=[PULLING]))) is PodReason.IMAGE_PULL_FAILED
 
 
 def test_pod_of_an_earlier_template_is_leaving_whatever_ails_it():
@@ -391,7 +398,7 @@ def test_pod_of_an_earlier_template_is_leaving_whatever_ails_it():
     earlier = a_pod("a", containerStatuses=[LOOPING])
     earlier["metadata"]["labels"] = {TEMPLATE_LABEL: "another"}
     assert found(earlier) is None
-    assert reason_of(found(earlier, a_pod("b", containerStatuses=[PULLING]))) is Reason.IMAGE_PULL_FAILED
+    assert reason_of(found(earlier, a_pod("b", containerStatuses=[PULLING]))) is PodReason.IMAGE_PULL_FAILED
 
 
 def test_no_pod_no_deployment_no_trouble():

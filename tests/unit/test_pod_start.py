@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import pytest
 
-from hermetic.api.modeldeployment import ModelDeploymentStatus, StartPhase
+from hermetic.api.modeldeployment_status import ModelDeploymentStatus, StartPhase
 from hermetic.objects.names import TEMPLATE_LABEL
 from hermetic.plan.planning import plan
 from hermetic.plan.pod_start import DESCRIPTIONS, SETTLING, pod_start, slowest_start
@@ -156,12 +156,12 @@ def test_every_phase_of_the_api_is_described() -> None:
 # ---------------------------------------------------------------------- the status
 
 
-def starting(pod: dict[str, Any], **seen: Any) -> ClusterSnapshot:
+def starting(pod: dict[str, Any], **facts: Any) -> ClusterSnapshot:
     """A deployment with this one pod of its template, which does not serve."""
     children = children_of(MODEL)
     mark = children["Deployment", "llama"]["spec"]["template"]["metadata"]["labels"][TEMPLATE_LABEL]
     present = {**pod, "metadata": {**pod["metadata"], "labels": {TEMPLATE_LABEL: mark}}}
-    return serving(a_snapshot(children=children, pods=(present,), **seen), 1, availableReplicas=0)
+    return serving(a_snapshot(children=children, pods=(present,), **facts), 1, availableReplicas=0)
 
 
 def status_at(snapshot: ClusterSnapshot, seconds: float) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from hermetic.api.condition_updates import STATUS_REASONS
 from hermetic.api.conditions import ConditionType
-from hermetic.api.reasons import Reason
 from hermetic.audit.checks.registry import PAGES
 from hermetic.cli.explanations import error_pages, refusal_pages, weights_pages
 
@@ -60,7 +60,7 @@ def explained_texts() -> Iterator[tuple[str, str]]:
     for page in PAGES.values():
         yield page.id, "\n".join((page.title, page.action, page.why, page.remedy, page.administrator, *page.reads))
     yield from ((condition.value, condition.meaning) for condition in ConditionType)
-    yield from ((reason.value, f"{reason.meaning}\n{reason.remedy}") for reason in Reason)
+    yield from ((reason.value, f"{reason.meaning}\n{reason.remedy}") for reason in STATUS_REASONS)
     for entry in (*refusal_pages(), *weights_pages(), *error_pages()):
         yield entry.name, f"{entry.meaning}\n{entry.remedy}"
 

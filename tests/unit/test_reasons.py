@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from hermetic.api.condition_updates import CONDITION_REASONS, STATUS_REASONS
 from hermetic.api.conditions import Condition, ConditionType
-from hermetic.api.reasons import REASONS, Reason
+from hermetic.api.weights_reasons import WeightsReason
 
 PRODUCT = Path(__file__).resolve().parents[2] / "operator" / "hermetic"
-every_reason = pytest.mark.parametrize("reason", list(Reason), ids=lambda reason: reason.value)
+every_reason = pytest.mark.parametrize("reason", STATUS_REASONS, ids=lambda reason: reason.value)
 
 
 @every_reason
@@ -44,25 +45,29 @@ def test_remedy_of_what_needs_a_human_is_not_to_wait(reason):
 @every_reason
 def test_reason_is_said_somewhere(reason):
     """A reason that nothing says is a page without a use."""
-    pattern = re.compile(rf"\bReason\.{reason.name}\b")
+    pattern = re.compile(rf"\b{type(reason).__name__}\.{reason.name}\b")
     assert any(pattern.search(file.read_text()) for file in PRODUCT.rglob("*.py"))
 
 
 def test_every_reason_is_found_by_its_word():
-    assert {word: reason.value for word, reason in REASONS.items()} == {r.value: r.value for r in Reason}
+    assert [*map(str, CONDITION_REASONS.values())] == [*CONDITION_REASONS]
+    assert len(CONDITION_REASONS) == len(STATUS_REASONS) + len(WeightsReason), "two subjects have the same word"
 
 
 def test_names_and_words_of_reasons_agree():
-    for reason in Reason:
+    for reason in STATUS_REASONS:
         assert reason.name.replace("_", "").lower() == reason.value.lower()
 
 
 def test_only_the_plan_the_audit_and_the_engines_give_reasons():
     """Why Ready is what it is, is asked in one place; to ask whether it is a certain one is no answer."""
-    outside = [
+    kinds = "|".join(dict.fromkeys(type(reason).__name__ for reason in STATUS_REASONS))
+    outside = {
         file.relative_to(PRODUCT).as_posix()
         for file in PRODUCT.rglob("*.py")
-        if re.search(r"(?<!\bis )\bReason\.[A-Z_]+\b", file.read_text())
-    ]
-    outside.remove("api/reasons.py")  # groups of them are named where they are declared
+        if re.search(rf"(?<!\bis )\b({kinds})\.[A-Z_]+\b", file.read_text())
+    }
+    outside -= {
+        f"api/{subject}.py" for subject in ("reasons", "audit_reasons", "accelerator_reasons")
+    }  # groups of them
     assert {path.split("/")[0] for path in outside} <= {"plan", "audit", "engines", "cli"}

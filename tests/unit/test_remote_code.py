@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from hermetic.api.configuration import Configuration
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.api.reasons import Reason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.engines.registry import launch
 from hermetic.plan.engine_settings import engine_settings_are_allowed
 from hermetic.plan.gate_results import HOLDS, Blocks
@@ -64,7 +64,7 @@ def test_remote_code_from_an_image_is_passed_where_the_platform_team_allows_it(e
 def test_remote_code_that_the_platform_team_does_not_allow_is_refused_with_the_line_to_add(engine, policy):
     refused = verdict(spec(engine, IMAGES["baked"], FLAG), **policy)
     assert isinstance(refused, Blocks)
-    assert refused.reason is Reason.ENGINE_SETTING_NOT_ALLOWED
+    assert refused.reason is SpecReason.ENGINE_SETTING_NOT_ALLOWED
     assert "`remoteCode: [{namespaces: [inference]}]`" in refused.message
 
 
@@ -97,7 +97,7 @@ def test_another_spelling_of_remote_code_is_refused_with_any_weights(engine, wei
 def test_a_flag_with_other_dashes_is_refused_as_unknown_or_stray(engine, argument):
     blocks = engine_flags_are_known(spec(engine, IMAGES["baked"], argument), a_snapshot())
     assert isinstance(blocks, Blocks)
-    assert blocks.reason is Reason.ENGINE_FLAG_UNKNOWN
+    assert blocks.reason is SpecReason.ENGINE_FLAG_UNKNOWN
 
 
 @by_engine

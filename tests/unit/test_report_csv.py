@@ -20,8 +20,8 @@ def test_there_is_a_row_for_each_finding_cause_by_cause():
     report = a_failing_report()
     rows_of_causes = [(row["causeOrder"], row["check"], row["resource"]) for row in rows(as_csv(report, pages()))]
     assert rows_of_causes == [
-        (str(cause.number) if cause else "", one.check, one.resource)
-        for one, cause in by_cause(report.findings, pages())
+        (str(cause.number) if cause else "", finding.check, finding.resource)
+        for finding, cause in by_cause(report.findings, pages())
     ]
 
 

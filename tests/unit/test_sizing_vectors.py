@@ -55,9 +55,9 @@ PER_TOKEN = (
 )
 
 
-@pytest.mark.parametrize(("what", "found", "published"), PER_TOKEN, ids=[title for title, _, _ in PER_TOKEN])
-def test_bytes_of_one_token_on_one_gpu(what, found, published):
-    assert found == published, what
+@pytest.mark.parametrize(("label", "computed", "published"), PER_TOKEN, ids=[title for title, _, _ in PER_TOKEN])
+def test_bytes_of_one_token_on_one_gpu(label, computed, published):
+    assert computed == published, label
 
 
 def test_a_context_of_8192_tokens_of_llama_8b_takes_one_gib():

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.api.modeldeployment import ModelDeploymentStatus
+from hermetic.api.modeldeployment_status import ModelDeploymentStatus
 from hermetic.api.reasons import Reason
 from hermetic.engines.vllm import WITHOUT_A_KEY
 from hermetic.plan.api_rejections import ApiRejection
@@ -43,8 +43,8 @@ def status_of(manifest: dict[str, Any], snapshot: ClusterSnapshot, *refusals: Ap
     return status(spec, carried_out(snapshot, decided), decided, refusals, now)
 
 
-def a_running_snapshot(manifest: dict[str, Any], replicas: int = 1, **seen: Any) -> ClusterSnapshot:
-    snapshot = a_snapshot(owner_of(manifest), children=children_of(manifest), **seen)
+def a_running_snapshot(manifest: dict[str, Any], replicas: int = 1, **facts: Any) -> ClusterSnapshot:
+    snapshot = a_snapshot(owner_of(manifest), children=children_of(manifest), **facts)
     snapshot = serving(snapshot, replicas)
     return addressed(snapshot, "10.13.76.40") if "internalLoadBalancer" in manifest["spec"]["endpoint"] else snapshot
 
@@ -55,8 +55,8 @@ def with_condition(snapshot: ClusterSnapshot, kind: str, **fields: Any) -> Clust
     return replace(snapshot, status={"conditions": [known_condition]})
 
 
-def truth(found: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    return {kind: (c["status"], c["reason"]) for kind, c in conditions(found).items()}
+def truth(model_status: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    return {kind: (c["status"], c["reason"]) for kind, c in conditions(model_status).items()}
 
 
 # ---------------------------------------------------------------------- the ways of Ready
@@ -118,15 +118,15 @@ def test_pods_that_serve_without_an_address_are_not_ready():
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("addresses", "phrase"),
     [((), "no address yet"), (("10.13.76.40",), "has the address '10.13.76.40', not yet '10.13.76.99' as asked")],
 )
-def test_address_other_than_the_one_asked_for_is_waited_out_and_not_published(given, words):
+def test_address_other_than_the_one_asked_for_is_waited_out_and_not_published(addresses, phrase):
     manifest = a_share_model(endpoint={"internalLoadBalancer": {"address": "10.13.76.99"}})
-    model_status = status_of(manifest, addressed(a_running_snapshot(manifest, generation=2), *given))
+    model_status = status_of(manifest, addressed(a_running_snapshot(manifest, generation=2), *addresses))
     assert truth(model_status)["EndpointPrivate"] == ("Unknown", "LoadBalancerPending")
     assert truth(model_status)["Ready"] == ("False", "LoadBalancerPending")
-    assert words in conditions(model_status)["EndpointPrivate"]["message"]
+    assert phrase in conditions(model_status)["EndpointPrivate"]["message"]
     assert "endpoint" not in model_status
 
 
@@ -412,9 +412,9 @@ def test_every_condition_and_the_status_vouch_for_one_generation(generation):
 
 
 @pytest.mark.parametrize("manifest", RENDERINGS.values(), ids=list(RENDERINGS))
-@pytest.mark.parametrize("seen", [evidence(), None], ids=["open gate", "closed gate"])
-def test_status_is_one_that_the_api_accepts_and_is_new_only_once(manifest, seen):
-    snapshot = a_snapshot(owner_of(manifest), evidence=seen)
+@pytest.mark.parametrize("gate_evidence", [evidence(), None], ids=["open gate", "closed gate"])
+def test_status_is_one_that_the_api_accepts_and_is_new_only_once(manifest, gate_evidence):
+    snapshot = a_snapshot(owner_of(manifest), evidence=gate_evidence)
     model_status = status_of(manifest, snapshot)
     ModelDeploymentStatus.model_validate(model_status)
     assert not same_status(model_status, {})

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hermetic.api.condition_updates import STATUS_REASONS
 from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import Reason
 from hermetic.api.weights_reasons import WeightsReason
@@ -46,7 +47,7 @@ def test_every_reason_is_explained(reason: WeightsReason) -> None:
 def test_every_reason_and_condition_of_the_page_is_one() -> None:
     named = set(re.findall(r"`([A-Z][a-z]+(?:[A-Z][a-z]+)+)`", PAGE))
     assert named
-    assert named <= {reason_name.value for kind in (WeightsReason, Reason, ConditionType) for reason_name in kind}
+    assert named <= {name.value for name in (*STATUS_REASONS, *WeightsReason, *ConditionType)}
 
 
 def test_the_commands_of_a_nim_cache_run_and_print_its_profiles(

@@ -11,7 +11,7 @@ import pytest
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.configuration import Configuration
-from hermetic.api.reasons import Reason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.cli.status.remedies import remedy_for
 from hermetic.controller.condition_events import announcements
@@ -83,7 +83,7 @@ def test_mounted_weights_are_refused_where_no_image_verifies_them_unless_the_con
     manifest = a_share_model(weights={kind: MOUNTED[kind]})
     block = first_block(spec_of(manifest), a_snapshot(policy=UNCONFIGURED))
     assert block is not None
-    assert (block.reason, block.condition) == (Reason.VERIFIER_NOT_CONFIGURED, ConditionType.WEIGHTS_VERIFIED)
+    assert (block.reason, block.condition) == (SpecReason.VERIFIER_NOT_CONFIGURED, ConditionType.WEIGHTS_VERIFIED)
     for remedy in ("`integrity.verifiers`", 'integrity.minimumPolicy: "Off"', "namespace 'inference'"):
         assert remedy in block.message
     assert plan(spec_of(manifest), a_snapshot(policy=UNCONFIGURED), NOW).apply == ()
@@ -120,13 +120,13 @@ def test_a_configuration_that_loses_its_image_takes_the_verification_out_of_no_p
     snapshot = applied(a_snapshot(policy=configured(publicKeys=[KEY])), a_share_model())
     decision = plan(spec_of(a_share_model()), replace(snapshot, policy=UNCONFIGURED), NOW)
     assert decision.blocked is not None
-    assert (decision.blocked.reason, decision.apply, decision.delete) == (Reason.VERIFIER_NOT_CONFIGURED, (), ())
+    assert (decision.blocked.reason, decision.apply, decision.delete) == (SpecReason.VERIFIER_NOT_CONFIGURED, (), ())
 
 
 def test_every_share_must_be_pinned_once_an_image_is_configured():
     block = first_block(spec_of(a_share_model()), a_snapshot(policy=configured()))
     assert block is not None
-    assert (block.reason, block.condition) == (Reason.INTEGRITY_NOT_PINNED, ConditionType.WEIGHTS_VERIFIED)
+    assert (block.reason, block.condition) == (SpecReason.INTEGRITY_NOT_PINNED, ConditionType.WEIGHTS_VERIFIED)
     assert "weights.integrity.digest" in block.message
 
 
@@ -139,7 +139,7 @@ def test_weights_in_images_are_pinned_by_their_digest_already(manifest):
 def test_a_deployment_cannot_ask_for_less_than_the_minimum(policy):
     block = first_block(spec_of(on_a_share(policy=policy)), a_snapshot(policy=configured()))
     assert block is not None
-    assert block.reason is Reason.INTEGRITY_NOT_PINNED
+    assert block.reason is SpecReason.INTEGRITY_NOT_PINNED
     assert f"{policy} is raised to Require" in block.message
     container = verification(a_snapshot(policy=configured()), on_a_share(policy=policy, digest=ROOT))
     assert container is not None
@@ -163,7 +163,7 @@ def test_a_namespace_may_have_a_minimum_of_its_own():
 def test_a_deployment_that_wants_verification_is_told_that_no_image_does_it():
     block = first_block(spec_of(on_a_share(digest=ROOT)), a_snapshot())
     assert block is not None
-    assert block.reason is Reason.VERIFIER_NOT_CONFIGURED
+    assert block.reason is SpecReason.VERIFIER_NOT_CONFIGURED
     assert "leave `weights.integrity` out" in block.message
     assert "minimumPolicy" not in block.message
     assert first_block(spec_of(on_a_share(digest=ROOT, policy="Off")), a_snapshot()) is None
@@ -181,7 +181,7 @@ def test_keys_of_the_configuration_count_for_everyone():
 def test_a_key_of_the_spec_must_be_listed_where_any_is():
     block = first_block(spec_of(on_a_share(publicKey=OTHER_KEY)), a_snapshot(policy=configured(publicKeys=[KEY])))
     assert block is not None
-    assert block.reason is Reason.INTEGRITY_KEY_REFUSED
+    assert block.reason is SpecReason.INTEGRITY_KEY_REFUSED
     narrowed = verification(
         a_snapshot(policy=configured(publicKeys=[KEY, OTHER_KEY])), on_a_share(publicKey=OTHER_KEY.strip())
     )
@@ -201,7 +201,7 @@ def test_a_key_of_the_spec_must_be_listed_where_any_is():
 def test_a_key_that_no_manifest_can_be_signed_with_is_refused_before_a_pod_exists(unusable):
     block = first_block(spec_of(on_a_share(publicKey=unusable)), a_snapshot(policy=configured()))
     assert block is not None
-    assert block.reason is Reason.INTEGRITY_KEY_REFUSED
+    assert block.reason is SpecReason.INTEGRITY_KEY_REFUSED
     with pytest.raises(ValueError, match="P-256"):
         configured(publicKeys=[unusable])
 

@@ -7,15 +7,33 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from hermetic.api.accelerator_reasons import AcceleratorReason
+from hermetic.api.audit_reasons import AuditReason
 from hermetic.api.conditions import LONGEST_MESSAGE, ConditionType
-from hermetic.api.gateway_reasons import GATEWAY_REASONS, GatewayReason
-from hermetic.api.reasons import REASONS, Reason
+from hermetic.api.engine_reasons import EngineReason
+from hermetic.api.gateway_reasons import GatewayReason
+from hermetic.api.pod_reasons import PodReason
+from hermetic.api.reasons import Reason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.api.text import cut, one_line
 from hermetic.api.times import timestamp
-from hermetic.api.weights_reasons import WEIGHTS_REASONS, WeightsReason
+from hermetic.api.weights_reasons import WeightsReason
 
-ConditionReason = Reason | WeightsReason | GatewayReason
-CONDITION_REASONS: Mapping[str, ConditionReason] = {**REASONS, **WEIGHTS_REASONS, **GATEWAY_REASONS}
+StatusReason = Reason | SpecReason | PodReason | EngineReason | AcceleratorReason | AuditReason | GatewayReason
+"""What Hermetic concludes; a WeightsReason is what the program that verifies weights reports."""
+ConditionReason = StatusReason | WeightsReason
+STATUS_REASONS: tuple[StatusReason, ...] = (
+    *Reason,
+    *SpecReason,
+    *PodReason,
+    *EngineReason,
+    *AcceleratorReason,
+    *AuditReason,
+    *GatewayReason,
+)
+CONDITION_REASONS: Mapping[str, ConditionReason] = {
+    reason.value: reason for reason in (*STATUS_REASONS, *WeightsReason)
+}
 """Every reason that a condition may have, by its word."""
 
 
@@ -31,13 +49,13 @@ class ConditionUpdate:
 
 def condition_of(status: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
     """The condition of this type in a status of any kind; None without one."""
-    return next((one for one in status.get("conditions") or () if one.get("type") == kind), None)
+    return next((condition for condition in status.get("conditions") or () if condition.get("type") == kind), None)
 
 
 def is_true(manifest: Mapping[str, Any], kind: str) -> bool:
     """Whether an object of any kind has the condition of this type with the status True."""
-    found = condition_of(manifest.get("status") or {}, kind)
-    return found is not None and found.get("status") == "True"
+    condition = condition_of(manifest.get("status") or {}, kind)
+    return condition is not None and condition.get("status") == "True"
 
 
 def dated(update: ConditionUpdate, generation: int, status: Mapping[str, Any], now: datetime) -> dict[str, Any]:

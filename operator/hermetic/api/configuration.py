@@ -3,48 +3,34 @@
 from __future__ import annotations
 
 from ipaddress import ip_network
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from hermetic.api.engine import Member
-from hermetic.api.field_types import (
-    AbsolutePath,
-    CertificatePem,
-    DnsLabel,
-    HostName,
-    KindOfAGroup,
-    LabelKey,
-    LabelValue,
-    Namespaces,
-    ObjectName,
-    PinnedImage,
-    PublicKeyPem,
-    RelativePath,
-    Repository,
-    SourceRange,
-    matches,
+from hermetic.api.allow_lists import (
+    AllowedAddresses,
+    AllowedEngineSettings,
+    AllowedNodeLabel,
+    AllowedPriorityClass,
+    AllowedRegistry,
+    AllowedRemoteCode,
+    AllowedShare,
+    AllowedToleration,
 )
-from hermetic.api.gateway import AllowedGateway, GatewayRoute
-from hermetic.api.integrity import INTEGRITY_POLICIES, IntegrityPolicy
+from hermetic.api.engine import Member
+from hermetic.api.field_types import DnsLabel, KindOfAGroup, SourceRange
+from hermetic.api.gateway import AllowedGateway
+from hermetic.api.integrity import IntegrityFloor
 from hermetic.api.ip_ranges import is_address, is_in, parse_address
+from hermetic.api.isolation import IsolationFloor
 from hermetic.api.log_settings import LogSettings
 from hermetic.api.model_metadata import ModelMetadata
-from hermetic.api.modeldeployment import Enforcement, Toleration
 from hermetic.api.node_agents import TrustedNodeAgent
 from hermetic.api.pod_users import PodUser
 from hermetic.api.preflight import PreflightFloor
-from hermetic.api.reserved_flags import NO_RENAMED_VARIABLE, NO_RESERVED_VARIABLE, REMOTE_CODE, VLLM
 from hermetic.api.rules import ApiModel, Rule
-from hermetic.api.strictness import Strictness, covers
-
-ENFORCEMENTS: Strictness[Enforcement] = Strictness(("Enforce", "Report", "Off"))
-
-
-def _sign_weights(keys: list[str]) -> bool:
-    from hermetic.signing.keys import is_ecdsa_public_key  # a tenth of a second to import, for `hermetic validate`
-
-    return all(is_ecdsa_public_key(pem) for pem in keys)
+from hermetic.api.scheduling import Toleration
+from hermetic.api.strictness import covers
 
 
 def _is_address(text: str) -> bool:
@@ -56,220 +42,6 @@ ServerAddress = Annotated[
     StringConstraints(max_length=45),
     Rule(cel="isIP(self)", message="must be an IP address such as '10.1.0.4', without a port", holds=_is_address),
 ]
-
-
-class AllowedRegistry(ApiModel):
-    """A registry that serving images and image volumes may come from."""
-
-    host: Annotated[
-        str,
-        StringConstraints(max_length=259),
-        matches(
-            r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$", "must be a registry host such as 'contoso.azurecr.io'"
-        ),
-    ]
-    """Host of the registry, with its port if it has one."""
-    repositories: Annotated[list[Repository], Field(max_length=64)] = []
-    """Repositories that may be used, for example 'nim' or 'vllm/vllm-openai': each with everything below it, and not
-    those that only begin alike ('nim' does not allow 'nim-mirror'). Default: every repository of the host."""
-    namespaces: Namespaces
-    """Namespaces whose deployments may use it; '*' allows every namespace."""
-
-
-class AllowedShare(ApiModel):
-    """A share that weights may be read from: `account` and `share` of Azure Files, or `server` and `path` of NFS."""
-
-    RULES = (
-        Rule(
-            cel="",
-            message="must set either `account` and `share` (Azure Files) or `server` and `path` (NFS)",
-            holds=lambda allowed: (
-                (allowed.account is not None and allowed.share is not None and allowed.path is None)
-                or (allowed.server is not None and allowed.path is not None and allowed.account is None)
-            ),
-        ),
-    )
-
-    account: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][-a-z0-9]{2,62}$")] | None = None
-    """Storage account, or for a Microsoft.FileShares share the first label of its host name."""
-    share: Annotated[str, StringConstraints(max_length=63)] | None = None
-    """Name of the Azure Files share."""
-    server: HostName | None = None
-    """NFS server; beside `account`, the one host name that the share may be mounted from when it is not the default."""
-    path: AbsolutePath | None = None
-    """Exported path of the NFS server."""
-    folders: Annotated[list[RelativePath], Field(max_length=64)] = []
-    """Folders of the share that may be read, for example 'team-a': each with everything below it, and not those that
-    only begin alike. One line for each namespace keeps namespaces apart on one share. Default: the whole share."""
-    namespaces: Namespaces
-    """Namespaces whose deployments may read it; '*' allows every namespace."""
-
-
-class AllowedEngineSettings(ApiModel):
-    """Variables and arguments that deployments may give to an engine beside those that Hermetic has reviewed."""
-
-    RULES = (
-        Rule(
-            cel="",
-            message="must name at least one of `variables` and `arguments`",
-            holds=lambda allowed: bool(allowed.variables or allowed.arguments),
-        ),
-    )
-
-    engine: Member
-    """Engine that they are for: vllm, nim or sglang."""
-    variables: Annotated[
-        list[
-            Annotated[
-                str,
-                StringConstraints(max_length=128),
-                matches(r"^[A-Za-z_][A-Za-z0-9_]*$", "must be the name of a variable"),
-                NO_RESERVED_VARIABLE,
-                NO_RENAMED_VARIABLE,
-            ]
-        ],
-        Field(max_length=64),
-    ] = []
-    """Names of variables, written out. Their values may name files of the image, and still no URL, no address and
-    nothing below the weights. Reserved names are refused here as well. Default: none."""
-    arguments: Annotated[
-        list[
-            Annotated[
-                str,
-                StringConstraints(max_length=128),
-                matches(r"^--[a-z0-9][a-z0-9-]*$", "must be a flag with '--', written out, without a value"),
-                *VLLM.rules(),
-                Rule(
-                    cel="",
-                    message=f"must not be '{REMOTE_CODE}': `remoteCode` allows it",
-                    holds=lambda argument: argument != REMOTE_CODE,
-                ),
-            ]
-        ],
-        Field(max_length=64),
-    ] = []
-    """Flags with '--', written out. The same holds for their values. Reserved flags are refused here as well. Default:
-    none."""
-    namespaces: Namespaces
-    """Namespaces whose deployments may use them; '*' allows every namespace."""
-
-
-class AllowedRemoteCode(ApiModel):
-    """Namespaces whose deployments may run the Python code that lies beside their weights in an image."""
-
-    namespaces: Namespaces
-    """Namespaces whose deployments may run it; '*' allows every namespace."""
-
-
-class AllowedAddresses(ApiModel):
-    """Addresses that load balancers of some namespaces may ask for."""
-
-    ranges: Annotated[list[SourceRange], Field(min_length=1, max_length=64)]
-    """Ranges of addresses, for example '10.13.76.32/28', or one address with '/32'."""
-    namespaces: Namespaces
-    """Namespaces whose deployments may ask for them; '*' allows every namespace."""
-
-
-class AllowedToleration(ApiModel):
-    """A taint that pods of some namespaces may accept."""
-
-    key: LabelKey
-    """Key of the taint, for example 'sku'."""
-    values: Annotated[list[LabelValue], Field(max_length=64)] = []
-    """Values of the taint that may be accepted, each by `operator` 'Equal'. Default: every value, and 'Exists' too."""
-    namespaces: Namespaces
-    """Namespaces whose deployments may accept it; '*' allows every namespace."""
-
-
-class AllowedPriorityClass(ApiModel):
-    """A PriorityClass that pods of some namespaces may have."""
-
-    name: ObjectName
-    """Name of the PriorityClass. The operator always refuses the classes of the system ('system-...')."""
-    namespaces: Namespaces
-    """Namespaces whose deployments may name it; '*' allows every namespace."""
-
-
-class AllowedNodeLabel(ApiModel):
-    """A node label that pods of some namespaces may select."""
-
-    key: LabelKey
-    """Key of the label, for example 'kubernetes.azure.com/agentpool'."""
-    values: Annotated[list[LabelValue], Field(max_length=64)] = []
-    """Values that may be selected. Default: every value."""
-    namespaces: Namespaces
-    """Namespaces whose deployments may select it; '*' allows every namespace."""
-
-
-class EnforcementOverride(ApiModel):
-    """Another least enforcement for some namespaces."""
-
-    minimum_enforcement: Enforcement
-    """The least `isolation.enforcement` that counts in these namespaces: Enforce, Report or "Off"."""
-    namespaces: Namespaces
-    """Namespaces that it is about; '*' means every namespace. Of several that name one, the strictest counts."""
-
-
-class IsolationFloor(ApiModel):
-    """The least that any deployment may ask of the proof of isolation."""
-
-    minimum_enforcement: Enforcement = "Enforce"
-    """The least `isolation.enforcement` that counts: a deployment that asks for less is treated as if it asked for
-    this, and its status says so. Enforce, Report or "Off" (quote it). Default: Enforce."""
-    overrides: Annotated[list[EnforcementOverride], Field(max_length=64)] = []
-    """Namespaces with another minimum, for example a sandbox without a proof. Default: none."""
-
-    replacements: Literal["Refuse", "Admit"] = "Refuse"
-    """Pods that take the place of pods that ended, while isolation is not proven: Refuse keeps them from starting,
-    Admit lets them start, since the Deployment they are of was proven when it was written. It is kept by the admission
-    policy 'hermetic-pod-gate'. Default: Refuse."""
-
-    def minimum_of(self, namespace: str) -> Enforcement:
-        named = ((one.namespaces, one.minimum_enforcement) for one in self.overrides)
-        return ENFORCEMENTS.minimum(named, namespace, self.minimum_enforcement)
-
-
-class IntegrityOverride(ApiModel):
-    """Another least policy of integrity for some namespaces."""
-
-    minimum_policy: IntegrityPolicy
-    """The least `weights.integrity.policy` that counts in these namespaces: Require, Warn or "Off"."""
-    namespaces: Namespaces
-    """Namespaces that it is about; '*' means every namespace. Of several that name one, the strictest counts."""
-
-
-class IntegrityFloor(ApiModel):
-    """How weights on shares and claims are verified before an engine starts."""
-
-    RULES = (
-        Rule(
-            cel="",
-            message="`publicKeys`: each must be one P-256, P-384 or P-521 public key in PEM",
-            holds=lambda floor: not floor.public_keys or _sign_weights(floor.public_keys),
-        ),
-    )
-
-    verifiers: Annotated[list[PinnedImage], Field(max_length=8)] = []
-    """Images of Hermetic by digest that verify weights in an init container of the pods, the newest first. New pod
-    templates take the first; a template that has another one of the list keeps it, so that adding an image restarts no
-    pod, and removing one restarts those that have it. Default: none, and deployments whose weights must be verified are
-    refused with the reason VerifierNotConfigured."""
-    public_keys: Annotated[list[PublicKeyPem], Field(max_length=16)] = []
-    """PEM of the keys that may sign weights. With one, every manifest must be signed by one of them, beside any
-    `digest` that a deployment pins. A template keeps its keys while all of them are listed. Default: none, and each
-    deployment pins a digest or names a key."""
-    certificate_roots: Annotated[list[CertificatePem], Field(max_length=8)] = []
-    """PEM of certificates that a signer's may lead to, beside the keys, and as these. Default: none."""
-    minimum_policy: IntegrityPolicy = "Require"
-    """The least `weights.integrity.policy` that counts, for `azureFiles`, `nfs` and `persistentVolumeClaim`: a
-    deployment that asks for less, or says nothing, is treated as if it asked for this. Require, Warn or "Off" (quote
-    it: weights are then served unverified, unless a deployment asks for more). Default: Require."""
-    overrides: Annotated[list[IntegrityOverride], Field(max_length=64)] = []
-    """Namespaces with another minimum. Default: none."""
-
-    def minimum_of(self, namespace: str) -> IntegrityPolicy:
-        named = ((one.namespaces, one.minimum_policy) for one in self.overrides)
-        return INTEGRITY_POLICIES.minimum(named, namespace, self.minimum_policy)
 
 
 class Volumes(ApiModel):
@@ -295,8 +67,8 @@ class Configuration(ApiModel):
             cel="",
             message="`trustedNodeAgents`: the registry of every image must be a host of `registries`",
             holds=lambda configuration: (
-                {one.image.partition("/")[0] for one in configuration.trusted_node_agents}
-                <= {one.host for one in configuration.registries}
+                {agent.image.partition("/")[0] for agent in configuration.trusted_node_agents}
+                <= {registry.host for registry in configuration.registries}
             ),
         ),
     )
@@ -394,10 +166,14 @@ class Configuration(ApiModel):
 
     def allows_toleration(self, toleration: Toleration, namespace: str) -> bool:
         """Whether a deployment of the namespace may accept the taints of this toleration."""
-        named = [one for one in self.tolerations if covers(one.namespaces, namespace) and one.key == toleration.key]
+        named = [
+            allowed
+            for allowed in self.tolerations
+            if covers(allowed.namespaces, namespace) and allowed.key == toleration.key
+        ]
         by_value = toleration.operator == "Equal"
         return not self.tolerations or any(
-            not one.values or (by_value and (toleration.value or "") in one.values) for one in named
+            not allowed.values or (by_value and (toleration.value or "") in allowed.values) for allowed in named
         )
 
     def pod_user(self, engine: Member, namespace: str) -> PodUser | None:
@@ -405,12 +181,12 @@ class Configuration(ApiModel):
         named = (user for user in self.pod_users if covers(user.namespaces, namespace) and engine in user.engines)
         return next(named, None)
 
-    def gateways_for(self, route: GatewayRoute, namespace: str) -> tuple[AllowedGateway, ...]:
-        """The lines that allow a deployment of the namespace the Gateway of its route."""
-        return tuple(allowed for allowed in self.gateways if allowed.takes(route, namespace))
+    def gateways_for(self, gateway: tuple[str, str], namespace: str) -> tuple[AllowedGateway, ...]:
+        """The lines that allow a deployment of the namespace a Gateway (namespace, name)."""
+        return tuple(allowed for allowed in self.gateways if allowed.takes(gateway, namespace))
 
     def allows_address(self, address: str, namespace: str) -> bool:
         """Whether a deployment of the namespace may ask for this address."""
-        named = [one for one in self.addresses if covers(one.namespaces, namespace)]
-        ranges = [ip_network(cidr) for one in named for cidr in one.ranges]
+        named = [allowed for allowed in self.addresses if covers(allowed.namespaces, namespace)]
+        ranges = [ip_network(cidr) for allowed in named for cidr in allowed.ranges]
         return not self.addresses or not address or is_in(parse_address(address), ranges)

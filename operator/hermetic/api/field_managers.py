@@ -46,7 +46,7 @@ BLAMED: tuple[Place, ...] = (
     ("endpoints",), ("webhooks",),
     *map(annotation, (INTERNAL, *PUBLIC_SIDE, *PUBLISHES, CLASS, PRIVATE_FRONT)),
     *(
-        (*root, *place) for root in (TEMPLATE, JOB_TEMPLATE) for place in (
+        (*root, *path) for root in (TEMPLATE, JOB_TEMPLATE) for path in (
             *CONTAINERS, VOLUMES, ("spec", "hostNetwork"), ("spec", "hostPID"), ("spec", "hostIPC"),
             ("spec", "securityContext"), ("spec", "dnsConfig"), ANNOTATIONS, LABELS,
         )
@@ -72,31 +72,31 @@ def record(managed: Any) -> list[dict[str, Any]]:
     if not written:
         return []
     last = max(written, key=_age)
-    held: dict[int, list[Place]] = {id(last): []}
-    for place in BLAMED:
-        holders = [one for one in written if _holds(one, place)]
-        if holders and (id(holder := max(holders, key=_age)) in held or len(held) < MOST_HOLDERS):
-            held.setdefault(id(holder), []).append(place)
-    kept = [one for one in written if id(one) in held]
-    return [_named(one) | (_fields(held[id(one)]) if len(kept) > 1 else {}) for one in kept]
+    paths_of: dict[int, list[Place]] = {id(last): []}
+    for path in BLAMED:
+        holders = [entry for entry in written if _holds(entry, path)]
+        if holders and (id(holder := max(holders, key=_age)) in paths_of or len(paths_of) < MOST_HOLDERS):
+            paths_of.setdefault(id(holder), []).append(path)
+    recorded = [entry for entry in written if id(entry) in paths_of]
+    return [_named(entry) | (_fields(paths_of[id(entry)]) if len(recorded) > 1 else {}) for entry in recorded]
 
 
-def last_writer(managed: Any, *places: Place) -> str:
+def last_writer(managed: Any, *paths: Place) -> str:
     """The last writer of the first of these paths that has one, else of the object, as one bounded line.
 
     "'kubectl' (Update, 2026-11-22T10:00:00Z)"; "" if not known.
     """
     written = _written(managed)
-    for place in places:
-        if holders := [one for one in written if _holds(one, place)]:
+    for path in paths:
+        if holders := [entry for entry in written if _holds(entry, path)]:
             return _words(_named(max(holders, key=_age)))
     return next((_words(last) for last in newest(managed)), "")
 
 
 def _written(managed: Any) -> list[Mapping[str, Any]]:
-    entries = [one for one in managed if isinstance(one, dict)] if isinstance(managed, list) else []
-    of_others = (one for one in entries if (one.get("manager"), one.get("operation")) != OURS)
-    return [one for one in of_others if one.get("manager") and not one.get("subresource")]
+    entries = [entry for entry in managed if isinstance(entry, dict)] if isinstance(managed, list) else []
+    of_others = (entry for entry in entries if (entry.get("manager"), entry.get("operation")) != OURS)
+    return [entry for entry in of_others if entry.get("manager") and not entry.get("subresource")]
 
 
 def _age(entry: Mapping[str, Any]) -> tuple[bool, str, str]:
@@ -113,24 +113,24 @@ def _words(last: Mapping[str, str]) -> str:
     return one_line(f"'{last['manager']}'" + (f" ({how})" if how else ""))
 
 
-def _holds(entry: Mapping[str, Any], place: Place) -> bool:
+def _holds(entry: Mapping[str, Any], path: Place) -> bool:
     fields = entry.get("fieldsV1")
-    for name in place:
+    for name in path:
         fields = fields.get(f"f:{name}") if isinstance(fields, Mapping) else None
     return fields is not None
 
 
-def _fields(places: Iterable[Place]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for place in places:
-        inner = found
-        for name in _spelled(place):
+def _fields(paths: Iterable[Place]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for path in paths:
+        inner = fields
+        for name in _spelled(path):
             inner = inner.setdefault(name, {})
-    return {"fieldsV1": found} if found else {}
+    return {"fieldsV1": fields} if fields else {}
 
 
-def _spelled(place: Place) -> Iterator[str]:
-    return (f"f:{name}" for name in place)
+def _spelled(path: Place) -> Iterator[str]:
+    return (f"f:{name}" for name in path)
 
 
 def written_by(writer: str) -> str:

@@ -44,6 +44,11 @@ def matches(pattern: str, message: str) -> Rule:
     )
 
 
+def dns_name(message: str, first: str = "[a-z0-9]") -> Rule:
+    """DNS labels in lower case with '.' between them; `first` is the pattern of the first character."""
+    return matches(rf"^{first}([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$", message)
+
+
 def _raw(pattern: str) -> str:
     return "r'" + pattern + "'"
 
@@ -123,18 +128,12 @@ DnsLabel = Annotated[
 ObjectName = Annotated[
     str,
     StringConstraints(min_length=1, max_length=253),
-    matches(
-        r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
-        "must be the name of an object in the same namespace: lower-case letters, digits, '-' and '.'",
-    ),
+    dns_name("must be the name of an object in the same namespace: lower-case letters, digits, '-' and '.'"),
 ]
 HostName = Annotated[
     str,
     StringConstraints(min_length=1, max_length=253),
-    matches(
-        r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
-        "must be a host name or an IPv4 address in lower case, without scheme or port",
-    ),
+    dns_name("must be a host name or an IPv4 address in lower case, without scheme or port"),
 ]
 PrivateAddress = Annotated[
     str,
@@ -269,10 +268,10 @@ class ListOf:
         if self.kind == "atomic":
             return items
         identities = [tuple(getattr(item, to_snake(key)) for key in self.keys) or item for item in items]
-        repeated = [place for place, identity in enumerate(identities) if identity in identities[:place]]
+        repeated = [index for index, identity in enumerate(identities) if identity in identities[:index]]
         if repeated:
             raise ValidationError.from_exception_data(
-                "list", [_duplicate(place, _in_words(identities[place])) for place in repeated]
+                "list", [_duplicate(index, _in_words(identities[index])) for index in repeated]
             )
         return items
 
@@ -289,9 +288,9 @@ def list_of(kind: Literal["atomic", "set", "map"], *keys: str) -> ListOf:
     return ListOf(kind, keys)
 
 
-def _duplicate(place: int, words: str) -> InitErrorDetails:
+def _duplicate(index: int, shown: str) -> InitErrorDetails:
     problem = PydanticCustomError("duplicate", "must not stand here twice")
-    return InitErrorDetails(type=problem, loc=(place,), input=words)
+    return InitErrorDetails(type=problem, loc=(index,), input=shown)
 
 
 def _in_words(identity: Any) -> str:

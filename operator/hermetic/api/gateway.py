@@ -6,25 +6,19 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from hermetic.api.field_types import DnsLabel, Labels, Namespaces, matches
+from hermetic.api.field_types import DnsLabel, Labels, Namespaces, dns_name, matches
 from hermetic.api.rules import ApiModel, Rule
 from hermetic.api.strictness import covers
 
 GatewayName = Annotated[
     str,
     StringConstraints(min_length=1, max_length=253),
-    matches(
-        r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
-        "must be the name of a Gateway: lower-case letters, digits, '-' and '.'",
-    ),
+    dns_name("must be the name of a Gateway: lower-case letters, digits, '-' and '.'"),
 ]
-Hostname = Annotated[
+RouteHostname = Annotated[
     str,
     StringConstraints(min_length=1, max_length=253),
-    matches(
-        r"^[a-z]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
-        "must be a host name in lower case that begins with a letter, without scheme, port or '*'",
-    ),
+    dns_name("must be a host name in lower case that begins with a letter, without scheme, port or '*'", first="[a-z]"),
 ]
 RoutePath = Annotated[
     str,
@@ -53,7 +47,7 @@ class GatewayRoute(ApiModel):
     """Name of the Gateway: one that the operator's configuration allows."""
     namespace: DnsLabel | None = None
     """Namespace of the Gateway. Default: that of the ModelDeployment."""
-    hostname: Hostname | None = None
+    hostname: RouteHostname | None = None
     """Host name that requests are for, for example 'models.contoso.internal'. Default: every name of the Gateway."""
     path: RoutePath | None = None
     """Path that the model's own begin with: it is cut off before a request reaches the pod. It is below /NAMESPACE/,
@@ -94,7 +88,7 @@ class AllowedGateway(ApiModel):
     """Namespace of the Gateway."""
     data_plane: DataPlane
     """The pods through which its requests come."""
-    hostnames: Annotated[list[Hostname], Field(max_length=64)] = []
+    hostnames: Annotated[list[RouteHostname], Field(max_length=64)] = []
     """Host names that `endpoint.gateway.hostname` may ask for. With one, it must be set. Default: every name."""
     paths: Annotated[list[RoutePath], Field(max_length=64)] = []
     """Paths that `endpoint.gateway.path` may begin with beside /NAMESPACE/, for example '/'. A namespace that may
@@ -107,9 +101,9 @@ class AllowedGateway(ApiModel):
         """Namespace and name of the Gateway."""
         return (self.namespace, self.name)
 
-    def takes(self, route: GatewayRoute, namespace: str) -> bool:
-        """Whether a ModelDeployment of the namespace may use the Gateway that its route names."""
-        return self.key == route.gateway(namespace) and covers(self.namespaces, namespace)
+    def takes(self, gateway: tuple[str, str], namespace: str) -> bool:
+        """Whether it is this Gateway (namespace, name), and ModelDeployments of the namespace may use it."""
+        return self.key == gateway and covers(self.namespaces, namespace)
 
     def allows_hostname(self, hostname: str | None) -> bool:
         """Whether a route may be for this host name."""

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from hermetic.signing.explained import ExplainedWord
+from hermetic.signing.explained import ExplainedReason
 
 _OR_ALLOWED = "Or ask the platform team to change `gateways` in the operator's configuration."
 
 
-class GatewayReason(ExplainedWord):
-    """The reason and its page. `needs_human`: only a person can mend it."""
-
-    needs_human: bool
-
-    def __init__(self, value: str, meaning: str, remedy: str, needs_human: bool = False) -> None:
-        super().__init__(value, meaning, remedy)
-        self.needs_human = needs_human
+class GatewayReason(ExplainedReason):
+    """Of a model with `endpoint.gateway`."""
 
     # what a spec may ask for
     GATEWAY_NOT_ALLOWED = (
@@ -112,6 +106,3 @@ class GatewayReason(ExplainedWord):
         "Read the message: it has the controller's own words.",
     )
     ROUTE_ACCEPTED = "RouteAccepted", "The Gateway serves the HTTPRoute.", "Nothing to do."
-
-
-GATEWAY_REASONS: dict[str, GatewayReason] = {reason.value: reason for reason in GatewayReason}

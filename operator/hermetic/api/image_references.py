@@ -39,8 +39,8 @@ def repository_of(image: str) -> str:
     bare = image.partition("@")[0]
     path, colon, tag = bare.rpartition(":")
     named = path if colon and "/" not in tag else bare
-    first, slash, rest = named.partition("/")
-    return f"{first.lower()}{slash}{rest}" if slash and registry_of(image) == first.lower() else named
+    first, slash, repository = named.partition("/")
+    return f"{first.lower()}{slash}{repository}" if slash and registry_of(image) == first.lower() else named
 
 
 def tag_of(image: str) -> str:

@@ -37,7 +37,7 @@ _LOCAL_IPV6 = ("fe80::/10", "::1/128", "::/128")
 # RFC 5771 (multicast) and RFC 1112 (reserved): no router forwards them, and no host has one as its own address.
 _UNUSABLE_IPV4 = ("224.0.0.0/4", "240.0.0.0/4")
 
-NEVER_FORWARDED_IPV4 = tuple(IPv4Network(one) for one in (*PRIVATE_IPV4, *_LOCAL_IPV4, *_UNUSABLE_IPV4))
+NEVER_FORWARDED_IPV4 = tuple(IPv4Network(cidr) for cidr in (*PRIVATE_IPV4, *_LOCAL_IPV4, *_UNUSABLE_IPV4))
 """What no router of the internet forwards."""
 PUBLIC_IPV6 = (IPv6Network("2000::/3"), IPv6Network("64:ff9b::/96"))
 """The only part of IPv6 that is assigned for the internet (RFC 4291); 64:ff9b::/96 is translated to IPv4 (RFC 6052)."""
@@ -46,11 +46,11 @@ IPV4_MAPPED = IPv6Network("::ffff:0:0/96")
 """IPv4 written as IPv6 (RFC 4291, section 2.5.5.2). Programs in Go read a prefix inside it as one of IPv4."""
 
 _INSIDE: tuple[Network, ...] = tuple(
-    ip_network(one) for one in (*PRIVATE_IPV4, *_LOCAL_IPV4, PRIVATE_IPV6, *_LOCAL_IPV6)
+    ip_network(cidr) for cidr in (*PRIVATE_IPV4, *_LOCAL_IPV4, PRIVATE_IPV6, *_LOCAL_IPV6)
 )
 _HOST: tuple[Network, ...] = tuple(ip_network(address) for address in HOST_ADDRESSES)
 _LONGEST_NUMBER = 64
-_PRIVATE: tuple[Network, ...] = tuple(ip_network(one) for one in (*PRIVATE_IPV4, PRIVATE_IPV6))
+_PRIVATE: tuple[Network, ...] = tuple(ip_network(cidr) for cidr in (*PRIVATE_IPV4, PRIVATE_IPV6))
 
 
 def parse_address(text: str) -> Address | None:
@@ -83,12 +83,12 @@ def parse_numbers(text: str) -> IPv4Address | None:
     hexadecimal after 0x; the last one fills the bytes that the others leave. None for any other text.
     """
     parts = text.split(".")
-    if len(parts) > 4 or not all(_NUMBER.fullmatch(one) and len(one) <= _LONGEST_NUMBER for one in parts):
+    if len(parts) > 4 or not all(_NUMBER.fullmatch(part) and len(part) <= _LONGEST_NUMBER for part in parts):
         return None
-    *first, last = [_number(one) for one in parts]
-    if any(one > 255 for one in first) or last >= 256 ** (4 - len(first)):
+    *first, last = [_number(part) for part in parts]
+    if any(number > 255 for number in first) or last >= 256 ** (4 - len(first)):
         return None
-    return IPv4Address(sum(one << (24 - 8 * at) for at, one in enumerate(first)) + last)
+    return IPv4Address(sum(number << (24 - 8 * at) for at, number in enumerate(first)) + last)
 
 
 def _number(text: str) -> int:
@@ -104,7 +104,9 @@ def is_address(text: str) -> bool:
 
 def is_in(address: Address | None, networks: Iterable[Network]) -> bool:
     """Whether one of the networks contains the address; False for None."""
-    return address is not None and any(address.version == one.version and address in one for one in networks)
+    return address is not None and any(
+        address.version == network.version and address in network for network in networks
+    )
 
 
 def is_private(text: str, additional: Iterable[str] = ()) -> bool:

@@ -64,10 +64,10 @@ class Fault:
 class NotReadable(ValueError):
     """The text is no YAML (or JSON) from `place` on; None where it has no place, as with the whole text."""
 
-    def __init__(self, message: str, place: YamlPosition | None) -> None:
+    def __init__(self, message: str, position: YamlPosition | None) -> None:
         super().__init__(message)
         self.message = message
-        self.place = place
+        self.place = position
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +142,8 @@ def _events(text: str) -> Iterator[yaml.Event]:
         raise NotReadable(problem, _place(mark) if mark is not None else None) from error
     except yaml.reader.ReaderError as error:
         before = text[: error.position] if isinstance(error.position, int) else ""
-        place = YamlPosition(before.count("\n") + 1, len(before) - before.rfind("\n"))
-        raise NotReadable(f"holds a character that YAML does not allow: {error.reason}", place) from error
+        position = YamlPosition(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        raise NotReadable(f"holds a character that YAML does not allow: {error.reason}", position) from error
 
 
 def _is_tab(text: str, mark: Any) -> bool:
@@ -244,8 +244,8 @@ class _Composer:
         return ""
 
     def _merged(self, event: Any, path: str | None, depth: int) -> dict[str, Any]:
-        found = self._value(event, path, depth + 1)
-        parts = found if isinstance(found, list) else [found]
+        merged = self._value(event, path, depth + 1)
+        parts = merged if isinstance(merged, list) else [merged]
         if not all(isinstance(part, dict) for part in parts):
             self._fault(event, "'<<' takes an object, or a list of objects")
             return {}

@@ -171,23 +171,23 @@ class Attention(ApiModel):
         Rule(
             cel="!has(self.slidingWindow) || self.slidingWindow.layers <= self.layers",
             message="`slidingWindow.layers` must not exceed `layers`",
-            holds=lambda one: one.sliding_window is None or one.sliding_window.layers <= one.layers,
+            holds=lambda facts: facts.sliding_window is None or facts.sliding_window.layers <= facts.layers,
             field=".slidingWindow.layers",
         ),
         Rule(
             cel="!has(self.keyValueLayers) || self.keyValueLayers <= self.layers",
             message="`keyValueLayers` must not exceed `layers`",
-            holds=lambda one: one.key_value_layers is None or one.key_value_layers <= one.layers,
+            holds=lambda facts: facts.key_value_layers is None or facts.key_value_layers <= facts.layers,
             field=".keyValueLayers",
         ),
         Rule(
             cel="!has(self.keyValueLayers) || !has(self.slidingWindow) || "
             "self.slidingWindow.layers <= self.keyValueLayers",
             message="`slidingWindow.layers` must not exceed `keyValueLayers`",
-            holds=lambda one: (
-                one.key_value_layers is None
-                or one.sliding_window is None
-                or one.sliding_window.layers <= one.key_value_layers
+            holds=lambda facts: (
+                facts.key_value_layers is None
+                or facts.sliding_window is None
+                or facts.sliding_window.layers <= facts.key_value_layers
             ),
             field=".slidingWindow.layers",
         ),

@@ -258,11 +258,11 @@ class ReservedFlags:
             f"{', '.join(flag for flag, other in fields.items() if other == reason)}: {reason.removeprefix('set ')}"
             for reason in dict.fromkeys(fields.values())
         )
-        others = [flag for flag in self.flags if flag not in fields]
+        flags_without_field = [flag for flag in self.flags if flag not in fields]
         return (
             self._rule(list(fields), f"Hermetic renders it; set the field instead. {named}"),
             self._rule(
-                others,
+                flags_without_field,
                 "it would open an egress path or a second way into the pod, or run code from outside the image; leave "
                 "it out (`hermetic explain FLAG` says why)",
             ),

@@ -139,11 +139,11 @@ class ApiModel(BaseModel):
     def _as_the_api_server_reads_it(cls, typed: Any) -> Any:
         if not isinstance(typed, dict):
             return typed
-        known = _names_of(cls)
+        field_names = _names_of(cls)
         return {
             name: int(value) if isinstance(value, float) and value.is_integer() else value
             for name, value in typed.items()
-            if value is not None or name not in known
+            if value is not None or name not in field_names
         }
 
     @model_validator(mode="after")

@@ -1,9 +1,39 @@
-"""`spec.scheduling`: where pods may run, and what they may displace."""
+"""`spec.scheduling` and tolerations: where pods may run, and what they may displace."""
 
 from __future__ import annotations
 
-from hermetic.api.field_types import Labels, ObjectName
-from hermetic.api.rules import ApiModel
+from typing import Literal
+
+from hermetic.api.field_types import LabelKey, Labels, LabelValue, ObjectName
+from hermetic.api.rules import ApiModel, Rule
+
+
+class Toleration(ApiModel):
+    """A taint that the pods accept."""
+
+    RULES = (
+        Rule(
+            cel="has(self.key) || self.operator == 'Exists'",
+            message="must set `key`, or `operator` 'Exists' to accept every taint",
+            holds=lambda toleration: toleration.key is not None or toleration.operator == "Exists",
+        ),
+        Rule(
+            cel="!has(self.value) || self.value == '' || self.operator == 'Equal'",
+            message="must not be set with `operator` 'Exists', which accepts every value",
+            holds=lambda toleration: not toleration.value or toleration.operator == "Equal",
+            field=".value",
+            show="'\\'' + self.value + '\\''",
+        ),
+    )
+
+    key: LabelKey | None = None
+    """Key of the taint. Default: every key (then `operator` must be 'Exists')."""
+    operator: Literal["Equal", "Exists"] = "Equal"
+    """How `value` is compared. Default: Equal."""
+    value: LabelValue | None = None
+    """Value of the taint. Default: empty."""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    """Effect of the taint. Default: every effect."""
 
 
 class Scheduling(ApiModel):

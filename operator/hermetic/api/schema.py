@@ -56,13 +56,13 @@ def structural_schema(model: type[BaseModel]) -> Schema:
 
 def without_defaults(schema: Schema) -> Schema:
     """The schema for objects that a controller writes: the API server fills in no defaults."""
-    kept = {key: value for key, value in schema.items() if key != "default"}
-    if "properties" in kept:
-        kept["properties"] = {name: without_defaults(field) for name, field in kept["properties"].items()}
+    reduced = {key: value for key, value in schema.items() if key != "default"}
+    if "properties" in reduced:
+        reduced["properties"] = {name: without_defaults(field) for name, field in reduced["properties"].items()}
     for key in ("items", "additionalProperties"):
-        if key in kept:
-            kept[key] = without_defaults(kept[key])
-    return kept
+        if key in reduced:
+            reduced[key] = without_defaults(reduced[key])
+    return reduced
 
 
 def with_defaults(schema: Schema, value: Any) -> Any:
@@ -157,8 +157,8 @@ def _without_nulls(value: Any) -> Any:
 
 def _without_empty(value: Any) -> Any:
     if isinstance(value, dict):
-        kept = {key: _without_empty(item) for key, item in value.items()}
-        return {key: item for key, item in kept.items() if item not in ({}, [])}
+        reduced = {key: _without_empty(item) for key, item in value.items()}
+        return {key: item for key, item in reduced.items() if item not in ({}, [])}
     return value
 
 

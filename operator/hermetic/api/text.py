@@ -50,8 +50,8 @@ def cut_middle(text: str, longest: int) -> str:
 
 def first_of(texts: Sequence[str], most: int, separator: str = ", ") -> str:
     """The first `most` texts, and how many more there are: "a, b and 3 more"; with "; " "a; b; and 3 more"."""
-    rest = len(texts) - most
-    more = f"{'; and' if separator == '; ' else ' and'} {rest} more" if rest > 0 else ""
+    omitted = len(texts) - most
+    more = f"{'; and' if separator == '; ' else ' and'} {omitted} more" if omitted > 0 else ""
     return separator.join(texts[:most]) + more
 
 

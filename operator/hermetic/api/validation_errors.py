@@ -68,10 +68,10 @@ def _problem(error: ErrorDetails, model: type[BaseModel]) -> FieldError:
 def meant(model: type[BaseModel], loc: tuple[int | str, ...]) -> str:
     """The field of the object around `loc` with the most similar name; "" where none is similar."""
     *around, name = loc
-    found: list[Any] = [model]
+    models: list[Any] = [model]
     for step in around:
-        found = [inner for outer in found for inner in _below(outer, step)]
-    names = [field.alias or own for one in found for own, field in _fields(one).items()]
+        models = [inner for outer in models for inner in _below(outer, step)]
+    names = [field.alias or own for model_class in models for own, field in _fields(model_class).items()]
     return next(iter(difflib.get_close_matches(str(name), names, n=1)), "")
 
 

@@ -7,7 +7,8 @@ from itertools import product
 from typing import Any
 
 from hermetic import __version__
-from hermetic.api.configuration import AllowedRegistry, AllowedShare, Configuration
+from hermetic.api.allow_lists import AllowedRegistry, AllowedShare
+from hermetic.api.configuration import Configuration
 from hermetic.collect.probe.embedded_program import command
 
 NAME = "hermetic-allowed"

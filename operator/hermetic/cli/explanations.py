@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hermetic.api.condition_updates import STATUS_REASONS
 from hermetic.api.conditions import ConditionType
 from hermetic.api.engine import RESERVED_FLAGS
-from hermetic.api.gateway_reasons import GatewayReason
-from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import ENVIRONMENT, RESERVED_ENDINGS
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.audit.attestation.chain_findings import ChainFinding
@@ -84,7 +83,7 @@ def error_pages() -> Iterator[Page]:
 
 def reason_pages() -> Iterator[Page]:
     """Every reason of a condition or an event."""
-    for reason in (*Reason, *GatewayReason):
+    for reason in STATUS_REASONS:
         needed = "yes: nothing else helps" if reason.needs_human else "no: the operator tries again by itself"
         yield Page(reason.value, Sort.REASON, reason.meaning, reason.remedy, {"Needs a person": needed})
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, ValidationError
 
+from hermetic.api.condition_updates import StatusReason
 from hermetic.api.configuration import Configuration
 from hermetic.api.field_types import DnsLabel, LabelValue
-from hermetic.api.gateway_reasons import GatewayReason
 from hermetic.api.modeldeployment import NAME_RULE, ModelDeployment, ModelDeploymentSpec
-from hermetic.api.reasons import Reason
 from hermetic.api.rules import ApiModel
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.api.validation_errors import FieldError, problems_of
 from hermetic.cli.manifest_fixes import fix_of
 from hermetic.cli.manifests import ManifestFinding, TypedManifest
@@ -68,14 +68,14 @@ GATES_OF_THE_PLATFORM: tuple[Gate, ...] = (
 
 
 # The field to point at for a gate's message, which names fields in its text.
-_FIELD_OF: dict[Reason | GatewayReason, str] = {
-    Reason.ENGINE_SETTING_NOT_ALLOWED: "spec.engine",
-    Reason.MEMORY_TOO_SMALL: "spec.resources.memory",
-    Reason.REGISTRY_NOT_ALLOWED: "spec.engine",
-    Reason.SHARE_NOT_ALLOWED: "spec.weights",
-    Reason.VOLUME_CREATION_OFF: "spec.weights",
-    Reason.TOLERATION_NOT_ALLOWED: "spec.accelerator.tolerations",
-    Reason.ADDRESS_NOT_ALLOWED: "spec.endpoint.internalLoadBalancer.address",
+_FIELD_OF: dict[StatusReason, str] = {
+    SpecReason.ENGINE_SETTING_NOT_ALLOWED: "spec.engine",
+    SpecReason.MEMORY_TOO_SMALL: "spec.resources.memory",
+    SpecReason.REGISTRY_NOT_ALLOWED: "spec.engine",
+    SpecReason.SHARE_NOT_ALLOWED: "spec.weights",
+    SpecReason.VOLUME_CREATION_OFF: "spec.weights",
+    SpecReason.TOLERATION_NOT_ALLOWED: "spec.accelerator.tolerations",
+    SpecReason.ADDRESS_NOT_ALLOWED: "spec.endpoint.internalLoadBalancer.address",
 }
 
 

@@ -28,17 +28,17 @@ def refused_flags(
 ) -> Iterator[Refused]:
     """Every argument that is not on the list, as this release parses it. Another gate refuses reserved flags."""
     written, _ = read(arguments, table)
-    for one in written:
-        if one.flag.name not in reserved:
-            yield from _refused_flag(one, flags, weights)
+    for flag in written:
+        if flag.flag.name not in reserved:
+            yield from _refused_flag(flag, flags, weights)
 
 
 def refused_flags_in_full(
     arguments: Sequence[str], table: FlagTable, flags: AllowedNames, weights: tuple[str, ...]
 ) -> Iterator[Refused]:
     """The same for an unknown release: a flag must be written out, or spelled as in `table`."""
-    for one in _read_in_full(arguments, table, flags):
-        yield from _refused_flag(one, flags, weights)
+    for flag in _read_in_full(arguments, table, flags):
+        yield from _refused_flag(flag, flags, weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +52,17 @@ class _InFull:
 
 def _read_in_full(arguments: Sequence[str], table: FlagTable, flags: AllowedNames) -> tuple[_InFull, ...]:
     """Every flag with the words up to the next flag."""
-    found: list[_InFull] = []
+    read: list[_InFull] = []
     for word in arguments:
         if is_flag(word):
             head, equals, value = word.partition("=")
             name = head.partition(".")[0].replace("_", "-")
-            found.append(_InFull(word, _written_out(name, table, flags), (value,) if equals else ()))
-        elif found:
-            found[-1] = _InFull(found[-1].written, found[-1].name, (*found[-1].values, word))
+            read.append(_InFull(word, _written_out(name, table, flags), (value,) if equals else ()))
+        elif read:
+            read[-1] = _InFull(read[-1].written, read[-1].name, (*read[-1].values, word))
         else:
-            found.append(_InFull(word, word, ()))
-    return tuple(found)
+            read.append(_InFull(word, word, ()))
+    return tuple(read)
 
 
 def _written_out(name: str, table: FlagTable, flags: AllowedNames) -> str:
@@ -73,22 +73,24 @@ def _written_out(name: str, table: FlagTable, flags: AllowedNames) -> str:
     return flag.name if flag is not None else name
 
 
-def _refused_flag(one: WrittenFlag | _InFull, flags: AllowedNames, weights: tuple[str, ...]) -> Iterator[Refused]:
-    name = one.flag.name if isinstance(one, WrittenFlag) else one.name
-    if one.written == MEDIA_FROM_NOWHERE:
+def _refused_flag(
+    written_flag: WrittenFlag | _InFull, flags: AllowedNames, weights: tuple[str, ...]
+) -> Iterator[Refused]:
+    name = written_flag.flag.name if isinstance(written_flag, WrittenFlag) else written_flag.name
+    if written_flag.written == MEDIA_FROM_NOWHERE:
         return  # the one exception: it blocks media URLs
     if name not in flags.allowed:
         yield Refused("argument", "name", name, flags.why_not(name), _near_unless_refused(name, flags))
         return
-    if named := _CODE_KEYS.intersection(_keys_of(one)):
+    if named := _CODE_KEYS.intersection(_keys_of(written_flag)):
         why = f"sets the key '{min(named)}', which names code to import: code comes in the serving image only"
         yield Refused("argument", "value", name, why)
         return
-    key = _key(one.written)
-    if key and not one.values:
+    key = _key(written_flag.written)
+    if key and not written_flag.values:
         why = f"sets the key '{key[:64]}' without a value: the engine would take the next argument for it, flag or not"
         yield Refused("argument", "value", name, why)
-    for value in (*one.values, *_glued(one)):
+    for value in (*written_flag.values, *_glued(written_flag)):
         if wrong := _wrong_value(name, key, value, flags, weights):
             yield Refused("argument", "value", name, wrong)
             return
@@ -99,17 +101,19 @@ def _key(written: str) -> str:
     return written.partition("=")[0].partition(".")[2].partition(".")[0].replace("-", "_").rstrip("+")
 
 
-def _keys_of(one: WrittenFlag | _InFull) -> Iterator[str]:
+def _keys_of(flag: WrittenFlag | _InFull) -> Iterator[str]:
     """Every key that the flag sets: those of `--flag.key.deeper value`, and of the objects in its values."""
-    yield from (key.rstrip("+") for key in one.written.partition("=")[0].split(".")[1:])
-    for value in one.values:
+    yield from (key.rstrip("+") for key in flag.written.partition("=")[0].split(".")[1:])
+    for value in flag.values:
         yield from keys_in(value)
 
 
-def _glued(one: WrittenFlag | _InFull) -> tuple[str, ...]:
+def _glued(flag: WrittenFlag | _InFull) -> tuple[str, ...]:
     """The value appended to a short flag: 'fp8' of '-qfp8'."""
-    short = isinstance(one, WrittenFlag) and not one.written.startswith("--") and one.written[:2] in one.flag.spellings
-    return (one.written[2:],) if short and len(one.written) > 2 and "=" not in one.written else ()
+    short = (
+        isinstance(flag, WrittenFlag) and not flag.written.startswith("--") and flag.written[:2] in flag.flag.spellings
+    )
+    return (flag.written[2:],) if short and len(flag.written) > 2 and "=" not in flag.written else ()
 
 
 def _wrong_value(name: str, key: str, value: str, flags: AllowedNames, weights: tuple[str, ...]) -> str:
@@ -128,12 +132,12 @@ def _wrong_object(name: str, key: str, value: str, flags: AllowedNames, weights:
     entries = {key: _as_json(value)} if key else object_of(value)
     if entries is None:
         return "" if value.isdigit() else "must be a JSON object"
-    for one, inner in entries.items():
-        if one not in flags.keys[name]:
-            near = _near(one, flags.keys[name])
+    for entry, inner in entries.items():
+        if entry not in flags.keys[name]:
+            near = _near(entry, flags.keys[name])
             meant = f"; did you mean '{near}'?" if near else ""
-            return f"sets the key '{one[:64]}', which is not on the reviewed list" + meant
-        if wrong := _wrong_value(f"{name}.{one}", "", _as_text(inner), flags, weights):
+            return f"sets the key '{entry[:64]}', which is not on the reviewed list" + meant
+        if wrong := _wrong_value(f"{name}.{entry}", "", _as_text(inner), flags, weights):
             return wrong
     return ""
 
@@ -183,5 +187,5 @@ def _near_unless_refused(name: str, names: AllowedNames) -> str:
 
 def _near(name: str, allowed: Iterable[str]) -> str:
     """The most similar allowed name; "" when none is similar."""
-    found = difflib.get_close_matches(name[:128], sorted(allowed), n=1, cutoff=0.75) if len(name) <= 128 else ()
-    return found[0] if found else ""
+    matches = difflib.get_close_matches(name[:128], sorted(allowed), n=1, cutoff=0.75) if len(name) <= 128 else ()
+    return matches[0] if matches else ""

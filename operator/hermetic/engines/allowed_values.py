@@ -59,9 +59,9 @@ def objection(
             f"has more than {MOST_SUSPECTS} parts that could be paths or addresses: nothing that it is for needs them"
         )
     for word in suspects:
-        if found := _address(word) or _misplaced(word, paths, weights):
+        if problem := _address(word) or _misplaced(word, paths, weights):
             part = f"'{shown(word)}'" if quoted else "a part"
-            return f"holds {part}, {found}"
+            return f"holds {part}, {problem}"
     return _wrong_name(value, paths, suspects, keywords)
 
 
@@ -90,19 +90,19 @@ def keys_in(value: str) -> Iterator[str]:
     """Every key of the objects in a JSON value, at any depth; none of a value that is no JSON."""
     pending = [_parsed(value)]
     while pending:
-        one = pending.pop()
-        if isinstance(one, dict):
-            yield from one
-            pending += one.values()
-        elif isinstance(one, list):
-            pending += one
+        value_part = pending.pop()
+        if isinstance(value_part, dict):
+            yield from value_part
+            pending += value_part.values()
+        elif isinstance(value_part, list):
+            pending += value_part
 
 
 def _no_model_folder(value: str, keywords: tuple[str, ...]) -> str:
     if value.startswith("/"):
         return ""
-    others = f", or give {' or '.join(keywords)}" if keywords else ""
-    return f"has the value {_TAKEN_FOR_A_MODEL.format(shown(value))}{others}"
+    alternatives = f", or give {' or '.join(keywords)}" if keywords else ""
+    return f"has the value {_TAKEN_FOR_A_MODEL.format(shown(value))}{alternatives}"
 
 
 def _adapter_folders(value: str) -> Iterator[str]:
@@ -121,7 +121,7 @@ def _no_adapter_folder(folder: str) -> str:
 
 
 def _no_prefix(value: str) -> str:
-    if not value or not any(one.startswith(value) or value.startswith(one) for one in GUARDED):
+    if not value or not any(guarded.startswith(value) or value.startswith(guarded) for guarded in GUARDED):
         return ""
     return (
         f"has the value '{shown(value)}', with which vLLM would serve its paths without asking for the key: give "
@@ -149,13 +149,13 @@ def _parsed(value: str) -> Any:
 def _texts(parsed: Any) -> Iterator[str]:
     pending = [parsed]
     while pending:
-        one = pending.pop()
-        if isinstance(one, dict):
-            pending += [*one.keys(), *one.values()]
-        elif isinstance(one, list):
-            pending += one
-        elif isinstance(one, str):
-            yield one
+        part = pending.pop()
+        if isinstance(part, dict):
+            pending += [*part.keys(), *part.values()]
+        elif isinstance(part, list):
+            pending += part
+        elif isinstance(part, str):
+            yield part
 
 
 def _address(word: str) -> str:

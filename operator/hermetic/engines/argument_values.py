@@ -28,11 +28,15 @@ _SI_SIZE = re.compile(r"\d+(?:\.\d+)?[kMGT]|\d+[KMGT]i", re.ASCII)
 def refused(written: Sequence[WrittenFlag], table: FlagTable) -> Iterator[str]:
     """One clause for each argument that this release would refuse."""
     maps = dict(table.dialect.maps)
-    for one in written:
-        yield from _refused(one, table) if "." not in one.written.partition("=")[0] else _refused_key(one)
-        if one.flag.name in maps:
-            yield from _wrong_maps(one, maps[one.flag.name])
-    names = {one.flag.name for one in written if not one.is_negated}
+    for written_flag in written:
+        yield from (
+            _refused(written_flag, table)
+            if "." not in written_flag.written.partition("=")[0]
+            else _refused_key(written_flag)
+        )
+        if written_flag.flag.name in maps:
+            yield from _wrong_maps(written_flag, maps[written_flag.flag.name])
+    names = {written_flag.flag.name for written_flag in written if not written_flag.is_negated}
     for flag, needed in table.dialect.together:
         if flag in names and needed not in names:
             yield f"'{flag}', which needs '{needed}' beside it"
@@ -50,9 +54,9 @@ def _refused(written_flag: WrittenFlag, table: FlagTable) -> Iterator[str]:
         if (
             value not in table.dialect.nothing
             and written_flag.written != LONGEST_CONTEXT
-            and (wanted := _wanted(written_flag.flag.type, value))
+            and (expected := _wanted(written_flag.flag.type, value))
         ):
-            yield f"'{shown(value)}' for {written_flag.flag.name}, which takes {wanted}{_without_quotes(value)}"
+            yield f"'{shown(value)}' for {written_flag.flag.name}, which takes {expected}{_without_quotes(value)}"
 
 
 def _without_quotes(value: str) -> str:
@@ -76,13 +80,13 @@ def _wrong_maps(written_flag: WrittenFlag, keys: tuple[str, ...]) -> Iterator[st
             if not dot:
                 continue  # refused as no JSON, or a word that means no value
             read = value
-        found = {key: read} if dot else read
-        if found is not None and not (_is_map_of_texts(found) and found.keys() <= {*keys}):
+        parsed = {key: read} if dot else read
+        if parsed is not None and not (_is_map_of_texts(parsed) and parsed.keys() <= {*keys}):
             yield f"'{shown(value)}' for {name}{dot}{key}, which takes texts by the keys {', '.join(keys)}"
 
 
-def _is_map_of_texts(found: Any) -> TypeGuard[dict[str, str]]:
-    return isinstance(found, dict) and all(isinstance(text, str) for text in found.values())
+def _is_map_of_texts(parsed: Any) -> TypeGuard[dict[str, str]]:
+    return isinstance(parsed, dict) and all(isinstance(text, str) for text in parsed.values())
 
 
 def _is_glued(name: str, written_flag: WrittenFlag) -> bool:
@@ -94,11 +98,11 @@ def _is_glued(name: str, written_flag: WrittenFlag) -> bool:
 
 def _wanted(kind: str, value: str) -> str:
     """The expected type as text, if the value is not of it; else ""."""
-    wanted, read = _KINDS.get(kind, ("", str))
+    expected, read = _KINDS.get(kind, ("", str))
     try:
         read(value)
     except (ValueError, TypeError, RecursionError):
-        return wanted
+        return expected
     return ""
 
 

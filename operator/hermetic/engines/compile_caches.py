@@ -20,7 +20,7 @@ from types import MappingProxyType
 
 from hermetic.api.engine import Member
 from hermetic.api.engine_caches import EngineCaches
-from hermetic.api.modeldeployment import Accelerator
+from hermetic.api.resources import Accelerator
 from hermetic.api.staged_folders import CACHES
 from hermetic.api.weights import Weights
 from hermetic.engines.launch import InitContainer, model_path
@@ -68,10 +68,10 @@ def cache_key(engine: Member, version: str, serving: Serving, accelerator: Accel
         return f"compile caches are for whole NVIDIA GPUs, and `accelerator.resource` is '{accelerator.resource}'"
     if not accelerator.instance_types:
         return "`accelerator.instanceTypes` names no VM size, so that the GPU model is not known"
-    known = sizes()
-    if unlisted := [name for name in accelerator.instance_types if name not in known]:
+    vm_sizes = sizes()
+    if unlisted := [name for name in accelerator.instance_types if name not in vm_sizes]:
         return f"the GPU model of VM size {', '.join(unlisted)} is not known"
-    models = sorted({known[name].gpu.key for name in accelerator.instance_types})
+    models = sorted({vm_sizes[name].gpu.key for name in accelerator.instance_types})
     if len(models) > 1:
         return f"`accelerator.instanceTypes` names several GPU models: {', '.join(models)}"
     return EngineCaches.model_validate(
@@ -89,10 +89,11 @@ def why_not_used(staged: Iterable[EngineCaches], key: EngineCaches | str) -> str
     """One clause why none of the staged caches is used; "" where the key is among them."""
     if isinstance(key, str):
         return key
-    found = list(staged)
-    if key in found:
+    staged_keys = list(staged)
+    if key in staged_keys:
         return ""
-    return f"the deployment needs '{key.folder}', and staged are {', '.join(repr(one.folder) for one in found)}"
+    folders = ", ".join(repr(caches.folder) for caches in staged_keys)
+    return f"the deployment needs '{key.folder}', and staged are {folders}"
 
 
 def cache_containers(weights: Weights, key: EngineCaches | str, image: str, home: str) -> tuple[InitContainer, ...]:

@@ -76,9 +76,9 @@ def dropped_names(engine: Literal["vllm", "sglang"]) -> Mapping[str, DroppedName
     text = files(f"hermetic.engines.{engine}").joinpath("dropped.toml").read_text(encoding="utf-8")
     stated = tomllib.loads(text)
     names = {name: DroppedName(name, **fields) for name, fields in stated["names"].items()}
-    for release, others in stated["without_successor"].items():
+    for release, dropped in stated["without_successor"].items():
         source = f"distributions of {release} and of the release before it"
-        names |= {name: DroppedName(name, release, REMOVE, source) for name in others}
+        names |= {name: DroppedName(name, release, REMOVE, source) for name in dropped}
     return MappingProxyType(names)
 
 

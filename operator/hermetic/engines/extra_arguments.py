@@ -60,13 +60,16 @@ def read(arguments: Sequence[str], table: FlagTable) -> tuple[tuple[WrittenFlag,
     room = 0
     for word in arguments:
         if is_flag(word):
-            known = table.understood_as(word)
+            candidates = table.understood_as(word)
             attached = _attached(word, table)
-            written += [WrittenFlag(word, flag, attached) for flag in known[:1]]
-            room = (0 if attached else _room(word, known[0])) if known else sys.maxsize
+            written += [WrittenFlag(word, flag, attached) for flag in candidates[:1]]
+            room = (0 if attached else _room(word, candidates[0])) if candidates else sys.maxsize
         elif room:
             room -= 1
-            written[-1:] = [WrittenFlag(one.written, one.flag, (*one.values, word)) for one in written[-1:]]
+            written[-1:] = [
+                WrittenFlag(flag_before.written, flag_before.flag, (*flag_before.values, word))
+                for flag_before in written[-1:]
+            ]
         else:
             stray.append(word)
     return tuple(written), tuple(stray)

@@ -9,10 +9,11 @@ from typing import Any, Protocol, cast
 
 from hermetic.api.engine import Member
 from hermetic.api.engine_caches import EngineCaches
+from hermetic.api.engine_reasons import EngineReason
 from hermetic.api.engine_variables import Environment
 from hermetic.api.group_rules import NOT_IN_GROUPS
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.api.reasons import Reason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.engines.allow_list import COMMON, AllowList
 from hermetic.engines.allowed_settings import refused_flags, refused_variables
 from hermetic.engines.compile_caches import cache_containers, cache_key
@@ -134,7 +135,7 @@ class FlagEngine(ABC):
             f"{field} is {count}, and {self.name} would use {product} GPUs: tensor parallel {tensor} times pipeline "
             f"parallel {stages} times data parallel {groups}; {remedy}"
         )
-        return Objection(Reason.GPU_COUNT_MISMATCH, message, "spec.accelerator.count")
+        return Objection(EngineReason.GPU_COUNT_MISMATCH, message, "spec.accelerator.count")
 
     def _group_objection(self, spec: ModelDeploymentSpec) -> Objection | None:
         """Flags that a group has no ranks for."""
@@ -144,7 +145,7 @@ class FlagEngine(ABC):
         for name in sorted(written.keys() & self.not_in_groups):
             if not (self.not_in_groups_unless & written.keys()):
                 message = f"`engine.{self.member}.extraArgs` holds '{name}': it {NOT_IN_GROUPS}"
-                return Objection(Reason.ENGINE_FLAG_RESERVED, message, f"spec.engine.{self.member}.extraArgs")
+                return Objection(SpecReason.ENGINE_FLAG_RESERVED, message, f"spec.engine.{self.member}.extraArgs")
         return None
 
     def _visible_objection(self, spec: ModelDeploymentSpec) -> Objection | None:
@@ -157,7 +158,7 @@ class FlagEngine(ABC):
                     f"`engine.{self.member}.extraEnv` has {len(devices)} GPUs in '{variable.name}', and "
                     f"`accelerator.count` is {count}: leave it out, the device plug-in gives the pod its GPUs"
                 )
-                return Objection(Reason.GPU_COUNT_MISMATCH, message, f"spec.engine.{self.member}.extraEnv")
+                return Objection(EngineReason.GPU_COUNT_MISMATCH, message, f"spec.engine.{self.member}.extraEnv")
         return None
 
     def _offload_objection(self, spec: ModelDeploymentSpec) -> Objection | None:
@@ -169,7 +170,7 @@ class FlagEngine(ABC):
                     f"`engine.{self.member}.{field}` holds '{settings[0]}', which would change what `kvCacheOffload` "
                     "sets; leave one of the two out"
                 )
-                return Objection(Reason.ENGINE_FLAG_RESERVED, message, f"spec.engine.{self.member}.{field}")
+                return Objection(SpecReason.ENGINE_FLAG_RESERVED, message, f"spec.engine.{self.member}.{field}")
         return None
 
     def alternatives(self, spec: ModelDeploymentSpec, gpus: frozenset[str]) -> str:  # noqa: ARG002 - nothing else

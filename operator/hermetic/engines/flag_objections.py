@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 from hermetic.api.engine import Member
-from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import LONGEST_CONTEXT, MEDIA_FROM_NOWHERE, REMOTE_CODE
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.api.text import first_of
 from hermetic.engines.argument_values import LONGEST_SHOWN, refused, shown
 from hermetic.engines.extra_arguments import is_choice, is_flag, read
@@ -44,7 +44,7 @@ def objection(typed: Typed, tables: TableFolder, reserved: Mapping[str, str]) ->
     version, arguments = f"spec.engine.{typed.member}.version", f"spec.engine.{typed.member}.extraArgs"
     if not tables.is_supported(typed.version):
         message = f"{typed.path('version')} '{typed.version}' is not supported; use a release of "
-        return Objection(Reason.ENGINE_VERSION_UNSUPPORTED, message + ", ".join(tables.supported), version)
+        return Objection(SpecReason.ENGINE_VERSION_UNSUPPORTED, message + ", ".join(tables.supported), version)
     table = tables.table_for(typed.version)
     if unknown := unknown_flags(typed.extra_args, table):
         # A search for a similar name takes milliseconds: the rest is counted alone, and an option is looked for once.
@@ -52,11 +52,11 @@ def objection(typed: Typed, tables: TableFolder, reserved: Mapping[str, str]) ->
         clauses = [_unknown(argument, typed, table, tables, did_you_mean) for argument in unknown[:SHOWN]]
         listed = first_of((*clauses, *unknown[SHOWN:]), SHOWN, separator="; ")
         message = f"{typed.path('extraArgs')} holds {listed}"
-        return Objection(Reason.ENGINE_FLAG_UNKNOWN, message, arguments)
+        return Objection(SpecReason.ENGINE_FLAG_UNKNOWN, message, arguments)
     if message := next(_reserved(typed, table, reserved), ""):
-        return Objection(Reason.ENGINE_FLAG_RESERVED, message, arguments)
+        return Objection(SpecReason.ENGINE_FLAG_RESERVED, message, arguments)
     if message := next(_would_refuse(typed, table), ""):
-        return Objection(Reason.ENGINE_FLAG_UNKNOWN, message, arguments)
+        return Objection(SpecReason.ENGINE_FLAG_UNKNOWN, message, arguments)
     return None
 
 
@@ -106,9 +106,9 @@ def _would_refuse(typed: Typed, table: FlagTable) -> Iterator[str]:
         flag = table.flags.get(name)
         if flag is not None and not is_choice(flag, value):
             yield _not_a_choice(typed.path(field), value, name, release, flag.choices)
-    for one in written:
-        for value in one.wrong_values():
-            yield _not_a_choice(extra_args, value, one.flag.name, release, one.flag.choices)
+    for written_flag in written:
+        for value in written_flag.wrong_values():
+            yield _not_a_choice(extra_args, value, written_flag.flag.name, release, written_flag.flag.choices)
     for clause in refused(written, table):
         yield f"{extra_args} holds {clause}: {release} would end with exit code 2"
 

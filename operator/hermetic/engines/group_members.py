@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hermetic.api.modeldeployment import Accelerator, ModelDeploymentSpec
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.resources import Accelerator
 from hermetic.engines.launch import ADDRESS_PORT, RANK_VARIABLE, TLS, literal, pod_address, pod_rank
 from hermetic.sizing.catalogue import interconnects
 

@@ -19,8 +19,8 @@ def contradicting_tag(spec: ModelDeploymentSpec) -> str:
     and "4.2.0" of an image of the user's own do not. The lines of NIM are 1 and 2.
     """
     engine = spec.engine.chosen
-    tag, wanted = tag_of(engine.image), engine.line if isinstance(engine, Nim) else engine.version
-    named, meant = _RELEASE.match(tag), _RELEASE.match(wanted)
+    tag, release = tag_of(engine.image), engine.line if isinstance(engine, Nim) else engine.version
+    named, meant = _RELEASE.match(tag), _RELEASE.match(release)
     if named is None or meant is None:
         return ""
     tag_numbers, wanted_numbers = named[1].split("."), meant[1].split(".")

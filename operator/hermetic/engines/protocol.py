@@ -8,8 +8,9 @@ from typing import Literal, Protocol
 
 from hermetic.api.engine import Member
 from hermetic.api.engine_caches import EngineCaches
+from hermetic.api.engine_reasons import EngineReason
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.api.reasons import Reason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.engines.benchmark import Load
 from hermetic.engines.failure_signatures import Signatures
 from hermetic.engines.launch import Launch
@@ -22,7 +23,7 @@ _NONE: frozenset[str] = frozenset()
 class Objection:
     """Why an engine could not be started from a spec; `field` is the path of what is wrong, as in `spec.engine`."""
 
-    reason: Reason
+    reason: SpecReason | EngineReason
     message: str
     field: str
 

@@ -7,7 +7,6 @@ from operator import itemgetter
 from typing import Any
 
 from hermetic.api.configuration import Configuration
-from hermetic.api.strictness import covers
 from hermetic.kinds import GATEWAY, HTTP_ROUTE, MODEL_DEPLOYMENT, SERVICE, Kind
 from hermetic.kube.exposure_index import ExposureIndex
 from hermetic.kube.owners import Key, Name
@@ -77,11 +76,8 @@ class ObservedGateways:
         entry = self._entries.get(HTTP_ROUTE, {}).get(name)
         route = entry.manifest if entry is not None and key in entry.owners else None
         allowed = any(
-            line.key == request.gateway
-            and covers(line.namespaces, key[0])
-            and line.allows_hostname(request.hostname or None)
-            and line.allows_path(request.path, key[0])
-            for line in self._policy.gateways
+            line.allows_hostname(request.hostname or None) and line.allows_path(request.path, key[0])
+            for line in self._policy.gateways_for(request.gateway, key[0])
         )
         return RouteClaim(self._manifest(MODEL_DEPLOYMENT, key) or {}, request, route, allowed)
 

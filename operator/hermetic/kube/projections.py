@@ -12,7 +12,8 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditStatus
 from hermetic.api.text import cut_middle, one_line
 from hermetic.kube.metadata import lean_metadata
-from hermetic.kube.size_limits import LABELS, lean_conditions
+from hermetic.kube.size_limits import LABELS
+from hermetic.objects.child_projection import lean_conditions
 from hermetic.plan.node_faults import gpu_faults
 from hermetic.plan.snapshot import IsolationEvidence, NodeFacts, Warned
 from hermetic.plan.tampering.container_digests import CONTAINERS, contents

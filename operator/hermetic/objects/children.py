@@ -29,10 +29,20 @@ from hermetic.kinds import (
 )
 from hermetic.objects.accelerator_checks import AcceleratorChecks, checked_first
 from hermetic.objects.child_metadata import NO_METADATA, ChildMetadata, with_metadata
+from hermetic.objects.child_projection import (
+    NAMED_AFTER_MODEL,
+    Projection,
+    autoscaler_status,
+    is_of_any_model,
+    is_of_model_or_group,
+    is_of_model_or_route_group,
+    route_owners,
+    route_status,
+)
 from hermetic.objects.groups import group_network_policy, group_service
 from hermetic.objects.horizontal_pod_autoscaler import horizontal_pod_autoscaler
 from hermetic.objects.http_route import PLAIN_ROUTE, RouteSettings, http_route
-from hermetic.objects.names import Owner, with_intent
+from hermetic.objects.names import Owner, is_claim_of, with_intent
 from hermetic.objects.network_policy import network_policy
 from hermetic.objects.pod_disruption_budget import pod_disruption_budget
 from hermetic.objects.service import cluster_service, load_balancer_service
@@ -86,6 +96,7 @@ class Child:
     cannot be started; GATE_OPEN if it runs pods, and otherwise plan/closed_gate.py decides. `dispensable`: deleted when
     the spec no longer asks for it.
     `merge_keys`: lists whose items the API server identifies by these fields; every other list is one value.
+    `projection`: what is kept of its live objects.
     """
 
     kind: Kind
@@ -94,6 +105,7 @@ class Child:
     written: frozenset[Phase] = UNLESS_BLOCKED
     dispensable: bool = False
     merge_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    projection: Projection = NAMED_AFTER_MODEL
 
     @property
     def runs_pods(self) -> bool:
@@ -178,29 +190,53 @@ def _workload(workload: WorkloadKind) -> Build:
     return build
 
 
+LARGEST_CLAIM = 16 * 2**10
+"""Bytes of a live claim; a rendered one takes less than 1 KiB."""
+PROJECTED_ROUTE = Projection(is_of_model_or_route_group, status=route_status, owners=route_owners)
+PROJECTED_CLAIM = Projection(is_claim_of, most_bytes=LARGEST_CLAIM)
+
 TABLE: tuple[Child, ...] = (
     Child(SERVICE_ACCOUNT, _account, written=ALWAYS),
-    Child(NETWORK_POLICY, _network_policies, written=ALWAYS),
-    Child(PERSISTENT_VOLUME, _volume),
+    Child(NETWORK_POLICY, _network_policies, written=ALWAYS, projection=Projection(is_of_model_or_group)),
+    Child(PERSISTENT_VOLUME, _volume, projection=Projection(is_of_any_model)),
     # A claim that is created before its volume is bound only after the 15 s resync of Kubernetes' volume controller.
-    Child(PERSISTENT_VOLUME_CLAIM, _claim, wave=1, dispensable=True),
+    Child(PERSISTENT_VOLUME_CLAIM, _claim, wave=1, dispensable=True, projection=PROJECTED_CLAIM),
     Child(POD_DISRUPTION_BUDGET, _disruption_budget, dispensable=True),
-    Child(SERVICE, _services, written=ALWAYS, merge_keys={"ports": ("port", "protocol")}),
+    Child(
+        SERVICE,
+        _services,
+        written=ALWAYS,
+        merge_keys={"ports": ("port", "protocol")},
+        projection=Projection(is_of_model_or_group, has_annotations_of_others=True),
+    ),
     # After the Service: a controller reports a backend that does not exist as a fault of the route.
-    Child(HTTP_ROUTE, _route, wave=1, dispensable=True),
+    Child(HTTP_ROUTE, _route, wave=1, dispensable=True, projection=PROJECTED_ROUTE),
     # After the workload: an autoscaler without pods only reports that it can read no metric.
-    Child(HORIZONTAL_POD_AUTOSCALER, _autoscaler, wave=3, dispensable=True),
+    Child(
+        HORIZONTAL_POD_AUTOSCALER,
+        _autoscaler,
+        wave=3,
+        dispensable=True,
+        projection=Projection(status=autoscaler_status),
+    ),
     *(
-        Child(workload.resource, _workload(workload), wave=2, written=GATE_OPEN, merge_keys=workload.merge_keys)
+        Child(
+            workload.resource,
+            _workload(workload),
+            wave=2,
+            written=GATE_OPEN,
+            merge_keys=workload.merge_keys,
+            projection=Projection(is_of_model_or_group),
+        )
         for workload in WORKLOADS
     ),
 )
 """In the order in which they are printed."""
 
-CHILDREN: Mapping[str, Child] = {each.kind.kind: each for each in TABLE}
+CHILDREN: Mapping[str, Child] = {child.kind.kind: child for child in TABLE}
 """By the name of their kind."""
 
-CHILD_KINDS: tuple[Kind, ...] = tuple(each.kind for each in TABLE)
+CHILD_KINDS: tuple[Kind, ...] = tuple(child.kind for child in TABLE)
 
 
 def render(

@@ -101,6 +101,11 @@ def volume_names(owner: Owner, source: dict[str, Any]) -> tuple[str, str]:
     return (f"hermetic-{owner.namespace}-{owner.name}-{suffix}", f"{owner.name}-weights-{suffix}")
 
 
+def is_claim_of(name: str, model: str) -> bool:
+    """Whether a claim of this name is one for the weights of a model of that name."""
+    return name.startswith(f"{model}-weights-")
+
+
 def digest(value: Any) -> str:
     """SHA-256 of a JSON value, independent of the order of keys, in hex.
 

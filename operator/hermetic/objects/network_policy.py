@@ -101,10 +101,10 @@ def _without(cidr: str, pod_ranges: tuple[str, ...]) -> dict[str, Any] | None:
     the cluster would be a client.
     """
     network = ip_network(cidr)
-    overlapping = [(text, each) for text in pod_ranges if (each := ip_network(text)).version == network.version]
-    if any(network.subnet_of(each) for _, each in overlapping):  # type: ignore[arg-type]  # one version, see above
+    overlapping = [(text, subnet) for text in pod_ranges if (subnet := ip_network(text)).version == network.version]
+    if any(network.subnet_of(subnet) for _, subnet in overlapping):  # type: ignore[arg-type]  # one version, see above
         return None
-    excepted = [text for text, each in overlapping if each.subnet_of(network)]  # type: ignore[arg-type]
+    excepted = [text for text, subnet in overlapping if subnet.subnet_of(network)]  # type: ignore[arg-type]
     return {"cidr": cidr, "except": excepted} if excepted else {"cidr": cidr}
 
 

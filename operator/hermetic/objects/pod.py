@@ -50,8 +50,8 @@ def _reader_groups(spec: ModelDeploymentSpec) -> dict[str, Any]:
 
 def _engine(spec: ModelDeploymentSpec, launch: Launch, mounted: tuple[Mounted, ...]) -> dict[str, Any]:
     command = {"command": list(launch.command)} if launch.command else {}
-    words = [f"{flag}=$({variable})" for flag, variable in launch.args_from_env] + [verbatim(w) for w in launch.args]
-    arguments = {"args": words} if words else {}
+    args = [f"{flag}=$({variable})" for flag, variable in launch.args_from_env] + [verbatim(w) for w in launch.args]
+    arguments = {"args": args} if args else {}
     return {
         "name": ENGINE,
         "image": launch.image,
@@ -100,16 +100,16 @@ def requested_memory(spec: ModelDeploymentSpec) -> str:
 
 
 def _resources(spec: ModelDeploymentSpec, launch: Launch) -> dict[str, Any]:
-    wanted, devices = spec.resources, _devices(spec) | {name: str(count) for name, count in launch.devices}
+    resources, devices = spec.resources, _devices(spec) | {name: str(count) for name, count in launch.devices}
     limits = dict(devices)
-    if wanted.memory is not None:
+    if resources.memory is not None:
         limits["memory"] = requested_memory(spec)
     limits |= _policy_limits(spec)
     return {
         "requests": {
-            "cpu": wanted.cpu,
+            "cpu": resources.cpu,
             "memory": requested_memory(spec),
-            "ephemeral-storage": wanted.scratch,
+            "ephemeral-storage": resources.scratch,
             **devices,
         },
         # No CPU limit unless asked for: start-up is bound by CPU. Nor one of memory: the page cache that reads ahead
@@ -131,8 +131,8 @@ def _requests(spec: ModelDeploymentSpec, container: InitContainer) -> dict[str, 
 
 def _policy_limits(spec: ModelDeploymentSpec) -> dict[str, str]:
     """Limits that every container has where the spec names them: policies look at init containers too."""
-    wanted = spec.resources
-    limits = {"cpu": wanted.cpu_limit, "ephemeral-storage": wanted.ephemeral_storage_limit}
+    resources = spec.resources
+    limits = {"cpu": resources.cpu_limit, "ephemeral-storage": resources.ephemeral_storage_limit}
     return {resource: limit for resource, limit in limits.items() if limit is not None}
 
 
@@ -156,8 +156,8 @@ def _probes(spec: ModelDeploymentSpec, launch: Launch) -> dict[str, Any]:
 
 
 def _init_containers(spec: ModelDeploymentSpec, launch: Launch, mounted: tuple[Mounted, ...]) -> dict[str, Any]:
-    found = [_init_container(spec, container, mounted) for container in launch.init_containers]
-    return {"initContainers": found} if found else {}
+    containers = [_init_container(spec, container, mounted) for container in launch.init_containers]
+    return {"initContainers": containers} if containers else {}
 
 
 def _init_container(
@@ -172,7 +172,7 @@ def _init_container(
         "name": init_container.name,
         "image": init_container.image,
         "imagePullPolicy": "IfNotPresent",
-        **{name: [verbatim(word) for word in given] for name, given in command_line.items() if given},
+        **{name: [verbatim(word) for word in tokens] for name, tokens in command_line.items() if tokens},
         "resources": {"requests": requests, **({"limits": limits} if limits else {})},
         "securityContext": _locked(read_only_root=True),
         "terminationMessagePolicy": "FallbackToLogsOnError",

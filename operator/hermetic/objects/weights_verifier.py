@@ -56,20 +56,20 @@ def verified_first(launch: Launch, spec: ModelDeploymentSpec, verifier: Verifier
     Code of the weights (compile caches) is left out where an engine may start on weights that do not match.
     """
     trusted = is_required(verifier) or not spec.weights.is_mounted
-    kept = tuple(
+    unverified = tuple(
         init_container for init_container in launch.init_containers if trusted or not init_container.brings_code
     )
     first = () if verifier is None else (_container(spec, verifier),)
-    return replace(launch, init_containers=(*first, *kept))
+    return replace(launch, init_containers=(*first, *unverified))
 
 
 def verifier_in(template: Mapping[str, Any]) -> tuple[str, Signers] | None:
     """Image and signers of the verification in a pod template; None where it has none."""
     for container in (template.get("spec") or {}).get("initContainers") or ():
         if container.get("name") == VERIFIER:
-            words = container.get("args") or []
-            found = {flag: tuple(after for word, after in pairwise(words) if word == flag) for flag in (_KEY, _ROOT)}
-            return str(container.get("image", "")), Signers(found[_KEY], found[_ROOT])
+            arguments = container.get("args") or []
+            keys = {flag: tuple(after for word, after in pairwise(arguments) if word == flag) for flag in (_KEY, _ROOT)}
+            return str(container.get("image", "")), Signers(keys[_KEY], keys[_ROOT])
     return None
 
 
@@ -98,10 +98,10 @@ def _container(spec: ModelDeploymentSpec, verifier: Verifier) -> InitContainer:
 
 
 def _arguments(spec: ModelDeploymentSpec, verifier: Verifier) -> Iterator[str]:
-    asked = spec.weights.integrity or Integrity()
+    integrity = spec.weights.integrity or Integrity()
     yield from ("verify", WEIGHTS)
-    if asked.digest is not None:
-        yield from ("--digest", asked.digest)
+    if integrity.digest is not None:
+        yield from ("--digest", integrity.digest)
     for key in verifier.signers.public_keys:
         yield from (_KEY, key)
     for root in verifier.signers.certificate_roots:
@@ -112,7 +112,7 @@ def _arguments(spec: ModelDeploymentSpec, verifier: Verifier) -> Iterator[str]:
     if any(mounted_adapters(spec)):
         # The engine keeps room for the largest rank, whichever adapter has it.
         yield from (_RANK, str(max(adapter.rank for adapter in spec.adapters)))
-    for name in asked.allow:
+    for name in integrity.allow:
         yield from ("--allow", name)
     yield from ("--timeout", str(spec.startup_budget_seconds))
     yield from ("--termination-log", "/dev/termination-log")

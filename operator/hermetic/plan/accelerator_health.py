@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from hermetic.api.accelerator_reasons import AcceleratorReason
 from hermetic.api.condition_updates import ConditionUpdate
 from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
@@ -29,13 +30,13 @@ MOST_SHOWN = 16
 """Pods in the status."""
 _KIND = ConditionType.ACCELERATORS_HEALTHY
 _CATEGORY = "Resource.Hpc.Unhealthy."
-_HEALTH_CATEGORIES: Mapping[Reason, str] = {
-    Reason.GPU_MISSING: "HpcMissingGpu",
-    Reason.ROW_REMAP_FAILED: "HpcRowRemapFailure",
-    Reason.ROW_REMAP_PENDING: "HpcRowRemapFailure",
-    Reason.ROWS_REMAPPED: "HpcRowRemapFailure",
-    Reason.NVLINK_INACTIVE: "NvLink",
-    Reason.ACCELERATOR_NOT_RESPONDING: "UnhealthyGPUNvidiasmi",
+_HEALTH_CATEGORIES: Mapping[AcceleratorReason, str] = {
+    AcceleratorReason.GPU_MISSING: "HpcMissingGpu",
+    AcceleratorReason.ROW_REMAP_FAILED: "HpcRowRemapFailure",
+    AcceleratorReason.ROW_REMAP_PENDING: "HpcRowRemapFailure",
+    AcceleratorReason.ROWS_REMAPPED: "HpcRowRemapFailure",
+    AcceleratorReason.NVLINK_INACTIVE: "NvLink",
+    AcceleratorReason.ACCELERATOR_NOT_RESPONDING: "UnhealthyGPUNvidiasmi",
 }
 """Categories of Azure's Guest Health Reporting, by which a ticket is filed
 (https://learn.microsoft.com/azure/azure-impact-reporting/guest-health-impact-categories)."""
@@ -64,15 +65,15 @@ def accelerators(checked: Sequence[CheckedPod]) -> list[dict[str, Any]]:
 
 def fault_message(pod: str, node: str, finding: AcceleratorFinding, more: int) -> str:
     """What is wrong with which GPU of which node, and what to do."""
-    others = f", and {more} more" if more else ""
+    further = f", and {more} more" if more else ""
     category = _CATEGORY + _HEALTH_CATEGORIES.get(finding.reason, _OTHER_CATEGORY)
     return (
-        f"pod '{pod}' on node '{node}': {finding}{others}; a report to Azure has the category {category}; "
+        f"pod '{pod}' on node '{node}': {finding}{further}; a report to Azure has the category {category}; "
         f"keep other pods off the node: kubectl cordon {node}"
     )
 
 
-def result_fault(pod: str, node: str, result: AcceleratorResult) -> tuple[Reason, str] | None:
+def result_fault(pod: str, node: str, result: AcceleratorResult) -> tuple[AcceleratorReason, str] | None:
     """Reason and message of the first fault in a result; None without one."""
     if result.verdict != "Fail":
         return None
@@ -93,7 +94,7 @@ def _node_fault(snapshot: ClusterSnapshot) -> ConditionUpdate | None:
         return None
     messages = [f"node '{node.name}' has the condition {' and '.join(node.faults)}" for node in faulty]
     message = f"{first_of(messages, 3, '; ')}; keep other pods off the node: kubectl cordon {faulty[0].name}"
-    return _update("False", Reason.NODE_REPORTS_FAULT, message)
+    return _update("False", AcceleratorReason.NODE_REPORTS_FAULT, message)
 
 
 def _fault(pods: list[CheckedPod]) -> ConditionUpdate | None:
@@ -110,7 +111,9 @@ def _below_floor(
     for pod in pods:
         low = [str(rate) for rate in _low_rates(spec, snapshot, pod) if rate.confirmed]
         if low:
-            return _update("False", Reason.BELOW_FLOOR, f"{pod}: {first_of(low, 3)}; kubectl cordon {pod.node}")
+            return _update(
+                "False", AcceleratorReason.BELOW_FLOOR, f"{pod}: {first_of(low, 3)}; kubectl cordon {pod.node}"
+            )
     return None
 
 
@@ -133,37 +136,43 @@ def _not_known(
     template, is_off = snapshot.workload.template, preflight_policy(spec, snapshot.policy) == "Off"
     if (is_off or template) and not is_checked(template):
         why = "`accelerator.preflight.policy` is Off" if is_off else "the next change of the spec adds the check"
-        return _update("Unknown", Reason.PREFLIGHT_NOT_RUN, f"the pods do not check their GPUs: {why}")
+        return _update("Unknown", AcceleratorReason.PREFLIGHT_NOT_RUN, f"the pods do not check their GPUs: {why}")
     for pod in pods:
         if pod.result is None:
-            return _update("Unknown", Reason.PREFLIGHT_UNREADABLE, f"{pod}: the result of its checks cannot be read")
+            return _update(
+                "Unknown", AcceleratorReason.PREFLIGHT_UNREADABLE, f"{pod}: the result of its checks cannot be read"
+            )
         if pod.result.verdict == "Unknown":
             finding = pod.result.findings[0]
             return _update("Unknown", finding.reason, f"{pod}: {finding}")
         if not _has_every_gpu(spec, pod.result):
             message = f"pod '{pod.name}': its result is for {pod.result.gpus} GPUs, and it has {spec.accelerator.count}"
-            return _update("Unknown", Reason.PREFLIGHT_UNREADABLE, message)
+            return _update("Unknown", AcceleratorReason.PREFLIGHT_UNREADABLE, message)
     if altered:
         message = f"pod '{altered[0]}' is not as it was rendered: the result of its checks does not count"
         return _update("Unknown", Reason.NOT_AS_RENDERED, message)
-    return None if pods else _update("Unknown", Reason.PREFLIGHT_PENDING, "no pod has ended the checks of its GPUs yet")
+    return (
+        None
+        if pods
+        else _update("Unknown", AcceleratorReason.PREFLIGHT_PENDING, "no pod has ended the checks of its GPUs yet")
+    )
 
 
 def _has_every_gpu(spec: ModelDeploymentSpec, result: AcceleratorResult) -> bool:
     return spec.accelerator.resource not in WHOLE_GPUS or result.gpus == spec.accelerator.count
 
 
-def _update(truth: str, reason: Reason, message: str) -> ConditionUpdate:
+def _update(truth: str, reason: AcceleratorReason | Reason, message: str) -> ConditionUpdate:
     return ConditionUpdate(_KIND, truth, reason, message)
 
 
 def _passed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, pods: list[CheckedPod]) -> ConditionUpdate:
     warnings = [f"{pod}: {warning}" for pod in pods for warning in _warnings(spec, snapshot, pod)]
     if warnings:
-        return _update("True", Reason.ACCELERATORS_CHECKED_WITH_WARNINGS, first_of(warnings, 3, "; "))
+        return _update("True", AcceleratorReason.ACCELERATORS_CHECKED_WITH_WARNINGS, first_of(warnings, 3, "; "))
     gpus = sum(pod.result.gpus for pod in pods if pod.result is not None)
     message = f"{gpus} GPUs of {len(pods)} pods passed every check before the engine started"
-    return _update("True", Reason.ACCELERATORS_CHECKED, message)
+    return _update("True", AcceleratorReason.ACCELERATORS_CHECKED, message)
 
 
 def _warnings(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, pod: CheckedPod) -> Iterator[str]:

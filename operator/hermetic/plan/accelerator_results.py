@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hermetic.api.reasons import ACCELERATOR_FINDINGS, REASONS, Reason
+from hermetic.api.accelerator_reasons import ACCELERATOR_FINDINGS, AcceleratorReason
 from hermetic.api.text import cut, one_line
 from hermetic.objects.accelerator_checks import CHECKER
 from hermetic.objects.names import Owner, template_of
@@ -24,6 +24,7 @@ Level = Literal["Pass", "Warn", "Fail", "Unknown"]
 Pod = Mapping[str, Any]
 RATES = ("teraflops", "memoryGBs", "hostToDeviceGBs", "deviceToHostGBs", "peerGBs", "allReduceGBs")
 """Rates of the result: TFLOP/s, and GB/s (10^9 bytes)."""
+_FINDINGS = {reason.value: reason for reason in ACCELERATOR_FINDINGS}
 SEVERITY: tuple[Level, ...] = ("Fail", "Unknown", "Warn", "Pass")
 _LONGEST_MESSAGE, _LONGEST_NAME, _MOST_GPUS, _LARGEST = 300, 64, 64, 1_000_000
 
@@ -33,7 +34,7 @@ class AcceleratorFinding:
     """One fault. `gpu`: its UUID, "" for a fault of the whole pod."""
 
     level: Level
-    reason: Reason
+    reason: AcceleratorReason
     gpu: str
     message: str
 
@@ -141,9 +142,9 @@ def _parse_result(document: Mapping[str, Any]) -> AcceleratorResult:
 
 
 def _parse_finding(document: Mapping[str, Any]) -> AcceleratorFinding:
-    reason, level = REASONS[document["reason"]], document["level"]
-    if reason not in ACCELERATOR_FINDINGS or level not in ("Fail", "Unknown", "Warn"):
-        raise ValueError(document["reason"])
+    reason, level = _FINDINGS[document["reason"]], document["level"]
+    if level not in ("Fail", "Unknown", "Warn"):
+        raise ValueError(level)
     gpu = cut(one_line(str(document["gpu"])), _LONGEST_NAME) if document["gpu"] else ""
     return AcceleratorFinding(level, reason, gpu, cut(one_line(str(document["message"])), _LONGEST_MESSAGE))
 

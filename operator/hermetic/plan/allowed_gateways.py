@@ -16,7 +16,7 @@ _FIELD = "spec.endpoint.gateway"
 def gateway_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
     """The Gateway is one that this namespace may use."""
     route, namespace = spec.endpoint.gateway, snapshot.owner.namespace
-    if route is None or snapshot.policy.gateways_for(route, namespace):
+    if route is None or snapshot.policy.gateways_for(route.gateway(namespace), namespace):
         return HOLDS
     of, name = route.gateway(namespace)
     line = f"{{name: {name}, namespace: {of}, namespaces: [{namespace}], dataPlane: {{namespace: …, podLabels: …}}}}"
@@ -33,7 +33,7 @@ def route_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Ve
     route, owner = spec.endpoint.gateway, snapshot.owner
     if route is None:
         return HOLDS
-    lines = snapshot.policy.gateways_for(route, owner.namespace)
+    lines = snapshot.policy.gateways_for(route.gateway(owner.namespace), owner.namespace)
     named = [line for line in lines if line.allows_hostname(route.hostname)]
     if lines and not named:
         return _hostname_refused(route, sorted({name for line in lines for name in line.hostnames}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.api.reasons import Reason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.api.strictness import covers
 from hermetic.api.text import first_of
 from hermetic.plan.gate_results import HOLDS, Blocks, Verdict
@@ -20,7 +20,7 @@ SYSTEM_CLASSES = "system-"
 def scheduling_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
     """Priority class and node labels are ones that this namespace may name. Nothing is allowed that is not listed."""
     for field, message in _objections(spec, snapshot):
-        return Blocks(Reason.SCHEDULING_NOT_ALLOWED, message, field=field)
+        return Blocks(SpecReason.SCHEDULING_NOT_ALLOWED, message, field=field)
     return HOLDS
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hermetic.api.adapters import lies_in
+from hermetic.api.allow_lists import AllowedShare
 from hermetic.api.conditions import ConditionType
-from hermetic.api.configuration import AllowedShare
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.api.reasons import Reason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.api.strictness import covers
 from hermetic.api.weights import AzureFiles, Nfs
 from hermetic.engines.adapters import mounted_folder
@@ -31,7 +31,7 @@ def registry_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) ->
             line = f"- {{host: {host}, namespaces: [{namespace}]}}"
             allowed = [entry for entry in snapshot.policy.registries if covers(entry.namespaces, namespace)]
             return Blocks(
-                Reason.REGISTRY_NOT_ALLOWED,
+                SpecReason.REGISTRY_NOT_ALLOWED,
                 f"registry '{host}' of image '{reference}' may not be used in namespace '{namespace}'; "
                 f"{registry_suggestion(reference, allowed, line)}",
                 ConditionType.IMAGES_PINNED,
@@ -94,7 +94,7 @@ def share_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Ve
         return HOLDS
     if not snapshot.policy.volumes.create:
         return Blocks(
-            Reason.VOLUME_CREATION_OFF,
+            SpecReason.VOLUME_CREATION_OFF,
             "`volumes.create` is off in the operator's configuration: use `weights.persistentVolumeClaim`; "
             "'hermetic render --volumes' prints what the platform team should create",
             ConditionType.WEIGHTS_VERIFIED,
@@ -107,7 +107,7 @@ def share_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Ve
     if named:
         return _folder_not_allowed(spec, share, namespace, named)
     return Blocks(
-        Reason.SHARE_NOT_ALLOWED,
+        SpecReason.SHARE_NOT_ALLOWED,
         f"{share.words} may not be read in namespace '{namespace}'; "
         + share_suggestion(share.name, allowed, f"- {{{share.line}, namespaces: [{namespace}]}}"),
         ConditionType.WEIGHTS_VERIFIED,
@@ -117,13 +117,13 @@ def share_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Ve
 def _folder_not_allowed(
     spec: ModelDeploymentSpec, share: AskedShare, namespace: str, named: list[AllowedShare]
 ) -> Blocks:
-    asked = f"folder '{share.folder}'" if share.folder else "the whole"
+    folder_clause = f"folder '{share.folder}'" if share.folder else "the whole"
     if share.folder != spec.weights.folder:
-        asked += ", which holds the model and `adapters`,"
-    folders = sorted({folder for one in named for folder in one.folders})
+        folder_clause += ", which holds the model and `adapters`,"
+    folders = sorted({folder for allowed in named for folder in allowed.folders})
     return Blocks(
-        Reason.SHARE_NOT_ALLOWED,
-        f"{asked} of {share.words} may not be read in namespace '{namespace}', only below: "
+        SpecReason.SHARE_NOT_ALLOWED,
+        f"{folder_clause} of {share.words} may not be read in namespace '{namespace}', only below: "
         f"{', '.join(folders)}; set `folder` to one of these or below, or have the operator's configuration changed, "
         "under `shares`, `folders`",
         ConditionType.WEIGHTS_VERIFIED,

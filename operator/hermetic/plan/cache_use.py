@@ -29,7 +29,7 @@ def cache_use(spec: ModelDeploymentSpec, *, required: bool) -> ConditionUpdate |
     if not clause and spec.weights.is_mounted and not required:
         clause = NOT_VERIFIED
     if clause or isinstance(key, str):
-        words = f"the staged compile caches are ignored, and the engine compiles its own: {clause}"
-        return ConditionUpdate(_KIND, "False", Reason.CACHES_IGNORED, words)
-    words = f"the compile caches '{key.folder}' are linked into the engine's cache"
-    return ConditionUpdate(_KIND, "True", Reason.CACHES_MATCH, words)
+        message = f"the staged compile caches are ignored, and the engine compiles its own: {clause}"
+        return ConditionUpdate(_KIND, "False", Reason.CACHES_IGNORED, message)
+    message = f"the compile caches '{key.folder}' are linked into the engine's cache"
+    return ConditionUpdate(_KIND, "True", Reason.CACHES_MATCH, message)

@@ -110,8 +110,8 @@ class ChildState:
 def child_states(desired: tuple[Manifest, ...], snapshot: ClusterSnapshot) -> tuple[ChildState, ...]:
     """The states of the desired children in their order, then of the live ones that are not desired."""
     manifests = {_key(manifest): manifest for manifest in desired}
-    wanted = (_state(key, snapshot).wanting(manifest) for key, manifest in manifests.items())
-    return (*wanted, *(_state(key, snapshot) for key in snapshot.children if key not in manifests))
+    desired_states = (_state(key, snapshot).wanting(manifest) for key, manifest in manifests.items())
+    return (*desired_states, *(_state(key, snapshot) for key in snapshot.children if key not in manifests))
 
 
 def _state(key: ChildKey, snapshot: ClusterSnapshot) -> ChildState:
@@ -132,8 +132,10 @@ def _state(key: ChildKey, snapshot: ClusterSnapshot) -> ChildState:
 
 def first_obstacle(states: tuple[ChildState, ...], owner: Owner) -> Blocks | None:
     """The first object that has the name of a desired child and is not owned by this ModelDeployment."""
-    taken = (state.live for state in states if state.desired is not None and state.ownership in ("earlier", "others"))
-    return next((obstacle(live, owner) for live in taken if live is not None), None)
+    occupied = (
+        state.live for state in states if state.desired is not None and state.ownership in ("earlier", "others")
+    )
+    return next((obstacle(live, owner) for live in occupied if live is not None), None)
 
 
 def obstacle(live: Manifest, owner: Owner) -> Blocks:

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Iterable
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import REMOTE_CODE
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.api.strictness import covers
 from hermetic.engines.protocol import Extra, Refused
 from hermetic.engines.registry import engine_of
@@ -24,10 +24,10 @@ def engine_settings_are_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnap
     """
     engine, namespace = spec.engine.member, snapshot.owner.namespace
     if spec.engine.runs_remote_code and not any(
-        covers(one.namespaces, namespace) for one in snapshot.policy.remote_code
+        covers(allowed.namespaces, namespace) for allowed in snapshot.policy.remote_code
     ):
         return Blocks(
-            Reason.ENGINE_SETTING_NOT_ALLOWED,
+            SpecReason.ENGINE_SETTING_NOT_ALLOWED,
             f"`engine.{engine}.extraArgs` holds '{REMOTE_CODE}', which runs the code beside the weights. A platform "
             f"team that knows who builds the image can allow it in the operator's configuration: "
             f"`remoteCode: [{{namespaces: [{namespace}]}}]`",
@@ -35,37 +35,37 @@ def engine_settings_are_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnap
     refused = list(itertools.islice(engine_of(spec).refused_settings(spec, _extra(engine, snapshot)), SHOWN + 1))
     if not refused:
         return HOLDS
-    clauses = "; ".join(_in_words(one, engine) for one in refused[:SHOWN])
+    clauses = "; ".join(_in_words(refusal, engine) for refusal in refused[:SHOWN])
     more = "; and more" if len(refused) > SHOWN else ""
-    return Blocks(Reason.ENGINE_SETTING_NOT_ALLOWED, f"{clauses}{more}{_line(refused, engine, namespace)}")
+    return Blocks(SpecReason.ENGINE_SETTING_NOT_ALLOWED, f"{clauses}{more}{_line(refused, engine, namespace)}")
 
 
 def _extra(engine: str, snapshot: ClusterSnapshot) -> Extra:
     """What the operator's configuration allows this namespace in addition to the reviewed lists."""
     counted = [
-        one
-        for one in snapshot.policy.engine_settings
-        if one.engine == engine and covers(one.namespaces, snapshot.owner.namespace)
+        allowed
+        for allowed in snapshot.policy.engine_settings
+        if allowed.engine == engine and covers(allowed.namespaces, snapshot.owner.namespace)
     ]
     return Extra(
-        variables=frozenset(name for one in counted for name in one.variables),
-        arguments=frozenset(name for one in counted for name in one.arguments),
+        variables=frozenset(name for allowed in counted for name in allowed.variables),
+        arguments=frozenset(name for allowed in counted for name in allowed.arguments),
     )
 
 
-def _in_words(one: Refused, engine: str) -> str:
-    field = f"`engine.{engine}.{'extraEnv' if one.field == 'variable' else 'extraArgs'}`"
-    if one.kind == "value":
-        return f"{field}: the value of '{one.name}' {one.why}"
-    if one.kind == "unread":
-        return f"{field} holds '{one.name}', {one.why}"
-    meant = f"; did you mean '{one.near}'?" if one.near else "; remove it"
-    return f"{field} holds '{one.name[:128]}', which is not allowed: {one.why}{meant}"
+def _in_words(refusal: Refused, engine: str) -> str:
+    field = f"`engine.{engine}.{'extraEnv' if refusal.field == 'variable' else 'extraArgs'}`"
+    if refusal.kind == "value":
+        return f"{field}: the value of '{refusal.name}' {refusal.why}"
+    if refusal.kind == "unread":
+        return f"{field} holds '{refusal.name}', {refusal.why}"
+    meant = f"; did you mean '{refusal.near}'?" if refusal.near else "; remove it"
+    return f"{field} holds '{refusal.name[:128]}', which is not allowed: {refusal.why}{meant}"
 
 
 def _line(refused: Iterable[Refused], engine: str, namespace: str) -> str:
     """The configuration to add, for names that the platform team may decide about."""
-    names = {one.field: one.name for one in refused if one.kind == "name"}
+    names = {refusal.field: refusal.name for refusal in refused if refusal.kind == "name"}
     if not names:
         return ""
     named = ", ".join(f"{'variables' if field == 'variable' else 'arguments'}: [{names[field]}]" for field in names)

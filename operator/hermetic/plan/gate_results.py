@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from hermetic.api.condition_updates import StatusReason
 from hermetic.api.conditions import ConditionType
-from hermetic.api.gateway_reasons import GatewayReason
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.api.reasons import Reason
 from hermetic.plan.snapshot import ClusterSnapshot
 
 
@@ -25,7 +24,7 @@ class Blocks:
     `field` is the path of the field at fault, where the reason alone does not name it.
     """
 
-    reason: Reason | GatewayReason
+    reason: StatusReason
     message: str
     condition: ConditionType | None = None
     truth: Literal["False", "Unknown"] = "False"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.model_metadata import LONGEST_ANNOTATION
-from hermetic.api.modeldeployment import ModelDeploymentSpec, Toleration
+from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.quantities import parse_quantity
-from hermetic.api.reasons import Reason
+from hermetic.api.scheduling import Toleration
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.engines.registry import engine_of
 from hermetic.objects.volumes import BESIDE_SCRATCH, shared_memory_limit
 from hermetic.plan.allowed_gateways import (
@@ -29,8 +30,8 @@ from hermetic.plan.weights_integrity import integrity_is_pinned, integrity_key_i
 
 def engine_flags_are_known(spec: ModelDeploymentSpec, _: ClusterSnapshot) -> Verdict:
     """The engine's release and every extra argument are known, and no argument matches a reserved flag."""
-    found = engine_of(spec).objection(spec)
-    return Blocks(found.reason, found.message, field=found.field) if found is not None else HOLDS
+    objection = engine_of(spec).objection(spec)
+    return Blocks(objection.reason, objection.message, field=objection.field) if objection is not None else HOLDS
 
 
 def memory_holds_shared_memory(spec: ModelDeploymentSpec, _: ClusterSnapshot) -> Verdict:
@@ -39,7 +40,7 @@ def memory_holds_shared_memory(spec: ModelDeploymentSpec, _: ClusterSnapshot) ->
     if memory is None or parse_quantity(memory) > parse_quantity(shared):
         return HOLDS
     return Blocks(
-        Reason.MEMORY_TOO_SMALL,
+        SpecReason.MEMORY_TOO_SMALL,
         f"`resources.memory` '{memory}' must exceed `resources.sharedMemory` '{shared}', which counts against it",
     )
 
@@ -53,7 +54,7 @@ def cpu_limit_holds_the_request(spec: ModelDeploymentSpec, _: ClusterSnapshot) -
     if limit is None or parse_quantity(limit) >= parse_quantity(cpu):
         return HOLDS
     return Blocks(
-        Reason.CPU_LIMIT_TOO_LOW,
+        SpecReason.CPU_LIMIT_TOO_LOW,
         f"`resources.cpuLimit` '{limit}' must be at least `resources.cpu` '{cpu}'; raise it, or ask for less",
         field="spec.resources.cpuLimit",
     )
@@ -68,7 +69,7 @@ def ephemeral_storage_limit_holds_the_folders(spec: ModelDeploymentSpec, _: Clus
     if limit is None or parse_quantity(limit) >= parse_quantity(scratch) + parse_quantity(BESIDE_SCRATCH):
         return HOLDS
     return Blocks(
-        Reason.EPHEMERAL_STORAGE_LIMIT_TOO_LOW,
+        SpecReason.EPHEMERAL_STORAGE_LIMIT_TOO_LOW,
         f"`resources.ephemeralStorageLimit` '{limit}' must be at least `resources.scratch` '{scratch}' plus "
         f"{BESIDE_SCRATCH} for /tmp and logs: the kubelet would evict the pod once it is full; raise it, or ask for "
         "less scratch space",
@@ -81,7 +82,7 @@ def propagated_annotations_are_short(_: ModelDeploymentSpec, snapshot: ClusterSn
     for key in snapshot.policy.model_metadata.propagated_annotations:
         if len(snapshot.annotations.get(key, "")) > LONGEST_ANNOTATION:
             return Blocks(
-                Reason.ANNOTATION_TOO_LONG,
+                SpecReason.ANNOTATION_TOO_LONG,
                 f"the annotation '{key}' of the ModelDeployment is copied to its pods, and must have at most "
                 f"{LONGEST_ANNOTATION} characters; shorten it, for example to a link",
                 field=f"metadata.annotations[{key}]",
@@ -96,7 +97,7 @@ def address_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> 
     if balancer is None or balancer.address is None or snapshot.policy.allows_address(balancer.address, namespace):
         return HOLDS
     return Blocks(
-        Reason.ADDRESS_NOT_ALLOWED,
+        SpecReason.ADDRESS_NOT_ALLOWED,
         f"`endpoint.internalLoadBalancer.address` '{balancer.address}' may not be asked for in namespace "
         f"'{namespace}'; leave it out, or the operator's configuration would need, under `addresses`: "
         f"- {{ranges: [{balancer.address}/32], namespaces: [{namespace}]}}",
@@ -107,27 +108,32 @@ def address_is_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> 
 def tolerations_are_allowed(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verdict:
     """Every taint that the pods accept is one that this namespace may accept."""
     namespace = snapshot.owner.namespace
-    for index, one in enumerate(spec.accelerator.tolerations):
-        if not snapshot.policy.allows_toleration(one, namespace):
+    for index, toleration in enumerate(spec.accelerator.tolerations):
+        if not snapshot.policy.allows_toleration(toleration, namespace):
             return Blocks(
-                Reason.TOLERATION_NOT_ALLOWED,
-                f"`accelerator.tolerations[{index}]` accepts {_taint_in_words(one)}, which may not be accepted in "
-                f"namespace '{namespace}'; accept the taint of your own nodes alone{_line_for_taint(one, namespace)}",
+                SpecReason.TOLERATION_NOT_ALLOWED,
+                f"`accelerator.tolerations[{index}]` accepts {_taint_in_words(toleration)}, which may not be accepted "
+                f"in namespace '{namespace}'; accept the taint of your own nodes alone"
+                f"{_line_for_taint(toleration, namespace)}",
             )
     return HOLDS
 
 
-def _taint_in_words(one: Toleration) -> str:
-    if one.key is None:
+def _taint_in_words(toleration: Toleration) -> str:
+    if toleration.key is None:
         return "every taint"
-    return f"taint '{one.key}' of every value" if one.operator == "Exists" else f"taint '{one.key}={one.value or ''}'"
+    return (
+        f"taint '{toleration.key}' of every value"
+        if toleration.operator == "Exists"
+        else f"taint '{toleration.key}={toleration.value or ''}'"
+    )
 
 
-def _line_for_taint(one: Toleration, namespace: str) -> str:
-    if one.key is None:
+def _line_for_taint(toleration: Toleration, namespace: str) -> str:
+    if toleration.key is None:
         return ""  # no line allows every taint
-    values = f", values: ['{one.value or ''}']" if one.operator == "Equal" else ""
-    line = f"- {{key: {one.key}{values}, namespaces: [{namespace}]}}"
+    values = f", values: ['{toleration.value or ''}']" if toleration.operator == "Equal" else ""
+    line = f"- {{key: {toleration.key}{values}, namespaces: [{namespace}]}}"
     return f", or the operator's configuration would need, under `tolerations`: {line}"
 
 
@@ -137,7 +143,7 @@ def address_is_free(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Ver
     if balancer is None or balancer.address is None or not snapshot.address_holder:
         return HOLDS
     return Blocks(
-        Reason.ENDPOINT_CONFLICT,
+        SpecReason.ENDPOINT_CONFLICT,
         f"`endpoint.internalLoadBalancer.address` '{balancer.address}' with port {spec.endpoint.client_port} belongs "
         f"to the ModelDeployment '{snapshot.address_holder}', which holds it or was accepted with it first; choose "
         "another address or leave it out, or share it: another `servicePort`, and no `allowedSourceRanges` in either",

@@ -46,9 +46,10 @@ def route_settings(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Rout
     route = spec.endpoint.gateway
     if route is None:
         return PLAIN_ROUTE
-    lines = snapshot.policy.gateways_for(route, snapshot.owner.namespace)
+    gateway = route.gateway(snapshot.owner.namespace)
+    lines = snapshot.policy.gateways_for(gateway, snapshot.owner.namespace)
     live = live_route(route, snapshot)
-    is_there = live is not None and gateways_of(live) == {route.gateway(snapshot.owner.namespace)}
+    is_there = live is not None and gateways_of(live) == {gateway}
     return RouteSettings(
         data_planes=tuple(line.data_plane for line in lines),
         is_withheld=not lines or bool(not_private(snapshot)) or not (is_there or _addresses(snapshot)),

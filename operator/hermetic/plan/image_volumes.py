@@ -12,7 +12,7 @@ import re
 
 from hermetic.api.conditions import ConditionType
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.api.reasons import Reason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.plan.gate_results import HOLDS, Blocks, Verdict
 from hermetic.plan.scheduling import eligible_nodes
 from hermetic.plan.snapshot import ClusterSnapshot, NodeFacts
@@ -49,7 +49,7 @@ def image_volumes_are_supported(spec: ModelDeploymentSpec, snapshot: ClusterSnap
 
 def _blocks(need: str) -> Blocks:
     message = f"`weights.imageVolume` {need}"
-    return Blocks(Reason.IMAGE_VOLUME_UNSUPPORTED, message, ConditionType.WEIGHTS_VERIFIED)
+    return Blocks(SpecReason.IMAGE_VOLUME_UNSUPPORTED, message, ConditionType.WEIGHTS_VERIFIED)
 
 
 def _pools(nodes: list[NodeFacts]) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from hermetic.api.audit_reasons import AuditReason
 from hermetic.api.conditions import ConditionType
-from hermetic.api.configuration import ENFORCEMENTS
-from hermetic.api.modeldeployment import Enforcement, ModelDeploymentSpec
+from hermetic.api.isolation import ENFORCEMENTS, Enforcement
+from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
 from hermetic.api.times import CLOCK_SKEW, timestamp
 from hermetic.plan.gate_results import HOLDS, Blocks, Holds
@@ -20,11 +21,11 @@ CONFIRMED_FOR = timedelta(minutes=15)
 """How long a Pass counts without confirmation: two evaluations in a row (every five minutes) may fail, not three."""
 # The audit's reason for Unknown -> the gate's: evidence that a person must provide, pending evidence, old evidence.
 OF_THE_AUDIT: Mapping[str, Reason] = {
-    Reason.ATTESTATION_MISSING: Reason.ISOLATION_EVIDENCE_MISSING,
-    Reason.ATTESTATION_REFUSED: Reason.ISOLATION_EVIDENCE_MISSING,
-    Reason.PROBE_NOT_CONFIGURED: Reason.ISOLATION_EVIDENCE_MISSING,
-    Reason.CLUSTER_NOT_SEEN: Reason.ISOLATION_EVIDENCE_PENDING,
-    Reason.PROBE_PENDING: Reason.ISOLATION_EVIDENCE_PENDING,
+    AuditReason.ATTESTATION_MISSING: Reason.ISOLATION_EVIDENCE_MISSING,
+    AuditReason.ATTESTATION_REFUSED: Reason.ISOLATION_EVIDENCE_MISSING,
+    AuditReason.PROBE_NOT_CONFIGURED: Reason.ISOLATION_EVIDENCE_MISSING,
+    AuditReason.CLUSTER_NOT_SEEN: Reason.ISOLATION_EVIDENCE_PENDING,
+    AuditReason.PROBE_PENDING: Reason.ISOLATION_EVIDENCE_PENDING,
     Reason.ISOLATION_EVIDENCE_STALE: Reason.ISOLATION_EVIDENCE_STALE,
 }
 
@@ -42,8 +43,8 @@ def evidence_counts(evidence: IsolationEvidence | None, allowed: timedelta, now:
             "there is no EgressAudit named 'cluster': no evidence that the node subnets have no egress path",
         )
     if evidence.verdict == "Fail":
-        found = evidence.message or "the audit found an egress path of the node subnets"
-        return Blocks(Reason.ISOLATION_BROKEN, found, ConditionType.ISOLATION_VERIFIED)
+        message = evidence.message or "the audit found an egress path of the node subnets"
+        return Blocks(Reason.ISOLATION_BROKEN, message, ConditionType.ISOLATION_VERIFIED)
     if evidence.verdict is None:
         return _unknown(Reason.ISOLATION_EVIDENCE_PENDING, "the EgressAudit 'cluster' has not been evaluated yet")
     if evidence.verdict == "Unknown":
@@ -69,11 +70,13 @@ def gate(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, now: datetime) ->
     if effective == "Off":
         return None
     verdict = isolation_is_proven(spec, snapshot, now)
-    asked = spec.isolation.enforcement
-    if asked == effective or not isinstance(verdict, Blocks):
+    requested = spec.isolation.enforcement
+    if requested == effective or not isinstance(verdict, Blocks):
         return verdict
-    words = f"`isolation.enforcement` {asked} is raised to {effective}, the minimum that the operator's configuration "
-    message = f"{words}sets for namespace '{snapshot.owner.namespace}', and isolation is not proven: {verdict.message}"
+    raised = (
+        f"`isolation.enforcement` {requested} is raised to {effective}, the minimum that the operator's configuration "
+    )
+    message = f"{raised}sets for namespace '{snapshot.owner.namespace}', and isolation is not proven: {verdict.message}"
     return replace(verdict, reason=Reason.ENFORCEMENT_RAISED, message=message)
 
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from hermetic.api.condition_updates import ConditionUpdate
 from hermetic.api.conditions import ConditionType
+from hermetic.api.engine_reasons import EngineReason
 from hermetic.api.model_facts import ModelFacts
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.api.reasons import Reason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.engines.registry import engine_of
 from hermetic.plan.gate_results import HOLDS, Blocks, Verdict
 from hermetic.plan.scheduling import eligible_nodes
@@ -48,7 +49,7 @@ class ModelPlacement:
         if self.block is not None:
             return ConditionUpdate(_KIND, self.block.truth, self.block.reason, self.block.message)
         if doubt := next(_doubts(self.placed, self.unlisted), ""):
-            return ConditionUpdate(_KIND, "Unknown", Reason.GPU_MEMORY_UNKNOWN, doubt)
+            return ConditionUpdate(_KIND, "Unknown", SpecReason.GPU_MEMORY_UNKNOWN, doubt)
         return _of_size(_deciding(self.placed))
 
 
@@ -79,7 +80,7 @@ def _indivisible(facts: ModelFacts, serving: Serving) -> Blocks | None:
     if not clause:
         return None
     return Blocks(
-        Reason.TENSOR_PARALLEL_IMPOSSIBLE,
+        SpecReason.TENSOR_PARALLEL_IMPOSSIBLE,
         f"the model cannot be cut over {serving.tensor_parallel} GPUs: {clause}; "
         "'hermetic plan' lists the numbers of GPUs that work",
         _KIND,
@@ -94,7 +95,7 @@ def _too_long(facts: ModelFacts, serving: Serving) -> Blocks | None:
     message = (
         f"{clause}: the engine would end; set `maxModelLength` to at most {facts.max_model_length}, or leave it out"
     )
-    return Blocks(Reason.CONTEXT_TOO_LONG, message, _KIND, field="spec.engine.vllm.maxModelLength")
+    return Blocks(EngineReason.CONTEXT_TOO_LONG, message, _KIND, field="spec.engine.vllm.maxModelLength")
 
 
 def _too_large(placed: tuple[Placement, ...], unlisted: list[str]) -> Blocks | None:
@@ -102,26 +103,28 @@ def _too_large(placed: tuple[Placement, ...], unlisted: list[str]) -> Blocks | N
         return None
     best = _deciding(placed)
     message = f"{_arithmetic(best)}. {_remedy(best.fit)}"
-    return Blocks(Reason.INSUFFICIENT_GPU_MEMORY, message, _KIND, field="spec.accelerator")
+    return Blocks(SpecReason.INSUFFICIENT_GPU_MEMORY, message, _KIND, field="spec.accelerator")
 
 
 def _of_size(worst: Placement) -> ConditionUpdate:
     if worst.fit.answer is FitAnswer.DOES_NOT_FIT:
-        words = f"{_arithmetic(worst)}; leave that size out of `accelerator.instanceTypes`"
-        return ConditionUpdate(_KIND, "True", Reason.GPU_MEMORY_TIGHT, f"fits on some of the VM sizes only: {words}")
+        arithmetic = f"{_arithmetic(worst)}; leave that size out of `accelerator.instanceTypes`"
+        return ConditionUpdate(
+            _KIND, "True", SpecReason.GPU_MEMORY_TIGHT, f"fits on some of the VM sizes only: {arithmetic}"
+        )
     if worst.fit.answer is FitAnswer.TIGHT:
         clause = offload_clause(worst.fit) or "the estimate is good to a tenth, and the engine may refuse to start"
-        return ConditionUpdate(_KIND, "True", Reason.GPU_MEMORY_TIGHT, f"{_arithmetic(worst)}; {clause}")
-    return ConditionUpdate(_KIND, "True", Reason.GPU_MEMORY_SUFFICIENT, _arithmetic(worst))
+        return ConditionUpdate(_KIND, "True", SpecReason.GPU_MEMORY_TIGHT, f"{_arithmetic(worst)}; {clause}")
+    return ConditionUpdate(_KIND, "True", SpecReason.GPU_MEMORY_SUFFICIENT, _arithmetic(worst))
 
 
 def _deciding(placed: tuple[Placement, ...]) -> Placement:
     """The size with least room, or with most where the model fits on none."""
-    return (max if _fits_on_none(placed) else min)(placed, key=lambda one: _room(one.fit))
+    return (max if _fits_on_none(placed) else min)(placed, key=lambda placement: _room(placement.fit))
 
 
 def _fits_on_none(placed: tuple[Placement, ...]) -> bool:
-    return all(one.fit.answer is FitAnswer.DOES_NOT_FIT for one in placed)
+    return all(placement.fit.answer is FitAnswer.DOES_NOT_FIT for placement in placed)
 
 
 def _listings_of(size: Size, spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> list[Listing] | list[None]:
@@ -143,9 +146,9 @@ def _doubts(placed: tuple[Placement, ...], unlisted: tuple[str, ...]) -> Iterato
         yield "no VM size is known: `accelerator.instanceTypes` names none, and no node offers the GPUs"
     if unlisted:
         yield f"the memory of VM size {', '.join(map(_with_nearest, unlisted))} is not known"
-    for one in placed:
-        if one.fit.answer is FitAnswer.UNKNOWN:
-            yield f"{one.size.name}: {'; '.join(one.fit.unknown)}"
+    for placement in placed:
+        if placement.fit.answer is FitAnswer.UNKNOWN:
+            yield f"{placement.size.name}: {'; '.join(placement.fit.unknown)}"
 
 
 def _with_nearest(name: str) -> str:
@@ -164,8 +167,8 @@ def _room(fit: Fit) -> float:
     return 1 - needed / max(1, fit.allowed)
 
 
-def _arithmetic(one: Placement) -> str:
-    fit, serving = one.fit, one.fit.serving
+def _arithmetic(placement: Placement) -> str:
+    fit, serving = placement.fit, placement.fit.serving
     parts = [f"weights {_gib(fit.weights)}", f"overhead {_gib(fit.overhead + fit.encoder)}"]
     if fit.requested is not None:
         parts.append(f"key-value cache of {fit.context} tokens {_gib(fit.requested)}")
@@ -174,7 +177,7 @@ def _arithmetic(one: Placement) -> str:
     total = fit.needed if fit.needed is not None else fit.weights + fit.overhead
     return (
         f"each of {serving.gpus} GPUs needs {_gib(total)} ({', '.join(parts)}), and the engine may take "
-        f"{serving.utilization_percent} % of {_gib(fit.memory)} = {_gib(fit.allowed)} on {one.size.name} "
+        f"{serving.utilization_percent} % of {_gib(fit.memory)} = {_gib(fit.allowed)} on {placement.size.name} "
         f"({fit.gpu.name})"
     )
 

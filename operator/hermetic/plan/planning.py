@@ -114,7 +114,8 @@ def _withdrawn(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, situation: 
     """The route by a gateway that is not private, or not allowed, or not the spec's: whatever else blocks the spec."""
     route, states = spec.endpoint.gateway, situation.states
     if route is not None and route_settings(spec, snapshot).is_withheld:
-        is_allowed = bool(snapshot.policy.gateways_for(route, snapshot.owner.namespace))
+        namespace = snapshot.owner.namespace
+        is_allowed = bool(snapshot.policy.gateways_for(route.gateway(namespace), namespace))
         why = not_private(snapshot) or ("has no address yet" if is_allowed else "may not be used")
         yield from (_deletion(live, f"the Gateway {why}", is_urgent=True) for live in _own_routes(snapshot, states))
     elif route is not None and situation.phase == "blocked":

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hermetic.api.condition_updates import is_true
+from hermetic.api.condition_updates import ConditionReason, is_true
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.api.reasons import Reason
+from hermetic.api.pod_reasons import PodReason
 from hermetic.api.text import cut_middle, one_line
-from hermetic.api.weights_reasons import WeightsReason
 from hermetic.engines.failure_signatures import diagnose, telling_line
 from hermetic.engines.registry import engine_of, launch
 from hermetic.objects.accelerator_checks import CHECKER
@@ -52,7 +51,7 @@ _PULL_PREFIX = re.compile(r"^Back-off pulling image \"[^\"]*\"(: (ErrImagePull: 
 class PodDiagnosis:
     """Why pods do not serve."""
 
-    reason: Reason | WeightsReason
+    reason: ConditionReason
     message: str
 
 
@@ -65,8 +64,8 @@ def diagnose_pods(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, now: dat
         reverse=True,
     )
     for pod in waiting:
-        if (found := _of_pod(spec, snapshot, pod)) is not None:
-            return found
+        if (diagnosis := _of_pod(spec, snapshot, pod)) is not None:
+            return diagnosis
     return _of_workload(spec, snapshot)
 
 
@@ -77,8 +76,11 @@ def _has_had_its_chance(pod: Pod, now: datetime) -> bool:
 def _of_pod(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, pod: Pod) -> PodDiagnosis | None:
     completed = _completed(pod)
     for status in _containers(pod):
-        if status not in completed and (found := _of_checks(pod, status) or _of_container(spec, status)) is not None:
-            return found
+        if (
+            status not in completed
+            and (diagnosis := _of_checks(pod, status) or _of_container(spec, status)) is not None
+        ):
+            return diagnosis
     return _of_scheduling(spec, snapshot, pod) or _of_mounting(snapshot, pod)
 
 
@@ -91,7 +93,11 @@ def _containers(pod: Pod) -> Iterator[Status]:
 def _completed(pod: Pod) -> tuple[Status, ...]:
     """The init containers that succeeded: what they failed for before, and how often, is over."""
     statuses = pod.get("status", {}).get("initContainerStatuses") or ()
-    return tuple(one for one in statuses if one.get("state", {}).get("terminated", {}).get("exitCode") == 0)
+    return tuple(
+        container_status
+        for container_status in statuses
+        if container_status.get("state", {}).get("terminated", {}).get("exitCode") == 0
+    )
 
 
 def _of_checks(pod: Pod, status: Status) -> PodDiagnosis | None:
@@ -114,10 +120,12 @@ def _of_container(spec: ModelDeploymentSpec, status: Status) -> PodDiagnosis | N
     waiting = status.get("state", {}).get("waiting") or {}
     reason, message = waiting.get("reason", ""), waiting.get("message", "")
     if reason in PULL_TROUBLE:
-        return PodDiagnosis(Reason.IMAGE_PULL_FAILED, _pull_message(status.get("image", ""), message))
+        return PodDiagnosis(PodReason.IMAGE_PULL_FAILED, _pull_message(status.get("image", ""), message))
     if reason in CONFIG_TROUBLE:
         missing = "not found" in message
-        return PodDiagnosis(Reason.REFERENCE_NOT_FOUND if missing else Reason.CONTAINER_CONFIG_INVALID, _shown(message))
+        return PodDiagnosis(
+            PodReason.REFERENCE_NOT_FOUND if missing else PodReason.CONTAINER_CONFIG_INVALID, _shown(message)
+        )
     ended = last_end(status)
     return _of_end(spec, status, ended) if ended and (ended.get("exitCode") or status.get("restartCount")) else None
 
@@ -152,7 +160,7 @@ def _of_end(spec: ModelDeploymentSpec, status: Status, ended: Status) -> PodDiag
     # For an engine that was killed with its container the kubelet keeps 2 KiB of log: the cause may be further up.
     tail = f": {last}" if last else ""
     return PodDiagnosis(
-        Reason.CRASH_LOOP,
+        PodReason.CRASH_LOOP,
         f"container '{status['name']}' ends again and again, exit code {ended.get('exitCode', 0)}{tail}; "
         "'kubectl logs --previous' shows what came before",
     )
@@ -162,17 +170,17 @@ def _explained(spec: ModelDeploymentSpec, status: Status, ended: Status) -> PodD
     """What its message, its reason or its time says; None where they say nothing."""
     if status.get("name") == VERIFIER and (verified := verification_of(status)) is not None and verified.reason:
         return PodDiagnosis(verified.reason, cut_middle(f"the weights do not serve, {verified.message}", _LONGEST))
-    words, code, signatures = ended.get("message", ""), ended.get("exitCode", 0), engine_of(spec).signatures
+    last_words, code, signatures = ended.get("message", ""), ended.get("exitCode", 0), engine_of(spec).signatures
     if ended.get("reason") == "OOMKilled":
         limit = spec.resources.memory or "the node's memory"
-        return PodDiagnosis(Reason.OUT_OF_MEMORY, f"container '{status['name']}' used more memory than {limit}")
-    if (cause := diagnose(words, signatures)) is not None:
+        return PodDiagnosis(PodReason.OUT_OF_MEMORY, f"container '{status['name']}' used more memory than {limit}")
+    if (cause := diagnose(last_words, signatures)) is not None:
         return PodDiagnosis(
-            cause, f"container '{status['name']}' ended with exit code {code}: {telling_line(words, signatures)}"
+            cause, f"container '{status['name']}' ended with exit code {code}: {telling_line(last_words, signatures)}"
         )
     if _was_ended_for_slowness(spec, ended) and not status.get("started"):
         return PodDiagnosis(
-            Reason.STARTUP_BUDGET_EXCEEDED,
+            PodReason.STARTUP_BUDGET_EXCEEDED,
             f"container '{status['name']}' did not serve within `startupBudgetSeconds` {spec.startup_budget_seconds}",
         )
     return None
@@ -199,10 +207,10 @@ def _of_scheduling(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, pod: Po
             continue
         message = condition.get("message", "")
         if "persistentvolumeclaim" in message and "not found" in message:
-            return PodDiagnosis(Reason.REFERENCE_NOT_FOUND, _shown(message))
+            return PodDiagnosis(PodReason.REFERENCE_NOT_FOUND, _shown(message))
         if "unbound immediate PersistentVolumeClaims" in message:
-            return PodDiagnosis(Reason.VOLUME_NOT_BOUND, _shown(message))
-        return PodDiagnosis(Reason.UNSCHEDULABLE, unschedulable(spec, snapshot, message))
+            return PodDiagnosis(PodReason.VOLUME_NOT_BOUND, _shown(message))
+        return PodDiagnosis(PodReason.UNSCHEDULABLE, unschedulable(spec, snapshot, message))
     return None
 
 
@@ -221,8 +229,10 @@ def _has_run(status: Status) -> bool:
 def _mount_trouble(warned: Warned) -> PodDiagnosis:
     missing = re.search(r'(secret|configmap) "([^"]+)" not found', warned.message)
     if missing is not None:
-        return PodDiagnosis(Reason.REFERENCE_NOT_FOUND, f"{missing[1]} '{missing[2]}' does not exist in the namespace")
-    return PodDiagnosis(Reason.MOUNT_FAILED, _mount_cause(warned.message))
+        return PodDiagnosis(
+            PodReason.REFERENCE_NOT_FOUND, f"{missing[1]} '{missing[2]}' does not exist in the namespace"
+        )
+    return PodDiagnosis(PodReason.MOUNT_FAILED, _mount_cause(warned.message))
 
 
 _SERVER_WORDS = re.compile(r"(?:reason given by server:|mount\.\w+:|Output:|desc =)\s*")
@@ -261,7 +271,7 @@ def _of_workload(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> PodDia
         return PodDiagnosis(reason, cut_middle(message, _LONGEST))
     if rollout.is_overdue:
         return PodDiagnosis(
-            Reason.STARTUP_BUDGET_EXCEEDED,
+            PodReason.STARTUP_BUDGET_EXCEEDED,
             f"no pod served within `startupBudgetSeconds` {spec.startup_budget_seconds}, and none reports why",
         )
     return None

@@ -12,7 +12,8 @@ from datetime import MAXYEAR, datetime, timedelta
 from typing import Any
 
 from hermetic.api.condition_updates import condition_of, is_true
-from hermetic.api.modeldeployment import ModelDeploymentSpec, StartPhase
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.modeldeployment_status import StartPhase
 from hermetic.api.times import timestamp, zoned
 from hermetic.engines.launch import InitContainerName
 from hermetic.objects.accelerator_checks import CHECKER

@@ -62,8 +62,8 @@ def _missing_labels(node: NodeFacts, spec: ModelDeploymentSpec) -> list[str]:
 
 
 def _shortfall(spec: ModelDeploymentSpec, nodes: Sequence[NodeFacts]) -> str:
-    resource, wanted = spec.accelerator.resource, spec.accelerator.count
-    needs = f"needs {wanted} {resource} on one node"
+    resource, gpus = spec.accelerator.resource, spec.accelerator.count
+    needs = f"needs {gpus} {resource} on one node"
     offering = _offering(spec, nodes)
     if not offering:
         return f"{needs}, but no node offers any: is the device plug-in running on the GPU pool?"
@@ -78,11 +78,11 @@ def _shortfall(spec: ModelDeploymentSpec, nodes: Sequence[NodeFacts]) -> str:
     # The order of nodes in memory differs between runs; the sentence, which is written to the status, must not.
     largest = min(eligible, key=lambda node: (-node.gpus[resource], node.pool, node.instance_type))
     where = f"pool '{largest.pool}' ({largest.instance_type})"
-    if largest.gpus[resource] < wanted:
-        short = wanted - largest.gpus[resource]
+    if largest.gpus[resource] < gpus:
+        short = gpus - largest.gpus[resource]
         return f"{needs}, but the largest node, of {where}, has {largest.gpus[resource]}: {short} short"
     total = sum(node.gpus[resource] for node in eligible)
-    free = f"no node has {wanted} free, and room for the pod"
+    free = f"no node has {gpus} free, and room for the pod"
     return f"{needs}; {where} and pools like it have {total} in all: {free}"
 
 

@@ -98,8 +98,9 @@ def situation_of(
 
 def _another_kind(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Blocks | None:
     """A model keeps the kind of object that runs its pods: two of them would serve side by side."""
-    workload, wanted = snapshot.workload, workload_kind(spec)
-    if workload.live is None or workload.kind.resource == wanted.resource or not is_own(workload.live, snapshot.owner):
+    workload, desired = snapshot.workload, workload_kind(spec)
+    is_other_kind = workload.live is not None and workload.kind.resource != desired.resource
+    if workload.live is None or not is_other_kind or not is_own(workload.live, snapshot.owner):
         return None
     return Blocks(
         Reason.SPEC_INVALID,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from hermetic.api.configuration import AllowedRegistry, AllowedShare
+from hermetic.api.allow_lists import AllowedRegistry, AllowedShare
 from hermetic.api.text import first_of
 
 _AZURE_REGISTRY = ".azurecr.io"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.quantities import parse_quantity
-from hermetic.api.reasons import Reason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.engines.group_members import has_infiniband
 from hermetic.engines.registry import engine_of
 from hermetic.objects.pod import requested_memory
@@ -65,7 +65,7 @@ def vm_size_offers_the_pod(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot)
     if not reasons or not all(reasons):
         return HOLDS
     return Blocks(
-        Reason.VM_SIZE_UNSUITABLE,
+        SpecReason.VM_SIZE_UNSUITABLE,
         f"no VM size of `accelerator.instanceTypes` can run a pod of this model: {'; '.join(reasons)}",
         field=_FIELD,
     )
@@ -84,7 +84,7 @@ def gpus_suit_the_engine(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -
     built = f"is built for {' or '.join(names)}" if names else "is built for a GPU that no VM size of Azure has"
     staged = engine_of(spec).alternatives(spec, frozenset(size.gpu.key for size in listed))
     return Blocks(
-        Reason.NIM_PROFILE_MISMATCH,
+        SpecReason.NIM_PROFILE_MISMATCH,
         f"`engine.nim.profile` {built}, and the pods would run on {present}; choose a profile for that GPU or one that "
         "runs on any (its name begins with 'vllm'), or other `accelerator.instanceTypes`"
         + (f"; {staged}" if staged else ""),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from hermetic.api.conditions import ConditionType
 from hermetic.api.integrity import INTEGRITY_POLICIES, IntegrityPolicy
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.api.reasons import Reason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.engines.adapters import mounted_adapters
 from hermetic.objects.weights_verifier import Signers, Verifier, verifier_in, verifies_adapters
@@ -71,7 +71,7 @@ def integrity_key_is_usable(spec: ModelDeploymentSpec, _: ClusterSnapshot) -> Ve
     if is_ecdsa_public_key(key):
         return HOLDS
     return _blocks(
-        Reason.INTEGRITY_KEY_REFUSED,
+        SpecReason.INTEGRITY_KEY_REFUSED,
         "`weights.integrity.publicKey` is not one P-256, P-384 or P-521 public key in PEM and nothing else; "
         "'openssl ec -in KEY -pubout' prints one",
         f"{_FIELD}.publicKey",
@@ -84,10 +84,10 @@ def _key_of(spec: ModelDeploymentSpec) -> str | None:
 
 def _key_is_refused(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Blocks | None:
     key, listed = _key_of(spec), _listed(snapshot)
-    if key is None or not listed or key.strip() in {each.strip() for each in listed.public_keys}:
+    if key is None or not listed or key.strip() in {pem.strip() for pem in listed.public_keys}:
         return None
     return _blocks(
-        Reason.INTEGRITY_KEY_REFUSED,
+        SpecReason.INTEGRITY_KEY_REFUSED,
         "`weights.integrity.publicKey` is not listed in the operator's configuration under "
         "`integrity.publicKeys`; sign the weights with one of these and leave `publicKey` out, or have this one listed",
         f"{_FIELD}.publicKey",
@@ -95,41 +95,41 @@ def _key_is_refused(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Blo
 
 
 def _verifier_not_configured(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Blocks:
-    asked, namespace = spec.weights.integrity, snapshot.owner.namespace
-    ways = []
+    integrity, namespace = spec.weights.integrity, snapshot.owner.namespace
+    remedies = []
     if snapshot.policy.integrity.minimum_of(namespace) == "Require":
         lowered = f"or for namespace '{namespace}' by `integrity.overrides`"
-        ways.append(f'set `integrity.minimumPolicy: "Off"` there, {lowered}')
-    if asked is not None and asked.policy == "Require":
-        ways.append("leave `weights.integrity` out")
+        remedies.append(f'set `integrity.minimumPolicy: "Off"` there, {lowered}')
+    if integrity is not None and integrity.policy == "Require":
+        remedies.append("leave `weights.integrity` out")
     return _blocks(
-        Reason.VERIFIER_NOT_CONFIGURED,
+        SpecReason.VERIFIER_NOT_CONFIGURED,
         "the weights must be verified before an engine starts, and the operator's configuration names no image that "
         "does it; name the operator's image by digest there, under `integrity.verifiers`, or accept weights that are "
-        f"not verified: {', and '.join(ways)}",
+        f"not verified: {', and '.join(remedies)}",
         _FIELD,
     )
 
 
 def _not_pinned(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Blocks:
-    asked = spec.weights.integrity
+    integrity = spec.weights.integrity
     if _has_digest(spec):
         names = ", ".join(f"'{name}'" for name in _adapters_without_digest(spec))
         return _blocks(
-            Reason.INTEGRITY_NOT_PINNED,
+            SpecReason.INTEGRITY_NOT_PINNED,
             f"the adapters must be verified, and nothing defines what {names} must be: set `integrity.digest` of the "
             "adapter to what 'hermetic stage' printed, or `weights.integrity.publicKey` to the key that signed model "
             "and adapters",
             "spec.adapters",
         )
     raised = (
-        f"`weights.integrity.policy` {asked.policy} is raised to Require, the minimum that the operator's "
+        f"`weights.integrity.policy` {integrity.policy} is raised to Require, the minimum that the operator's "
         f"configuration sets for namespace '{snapshot.owner.namespace}'; "
-        if asked is not None and asked.policy != "Require"
+        if integrity is not None and integrity.policy != "Require"
         else ""
     )
     return _blocks(
-        Reason.INTEGRITY_NOT_PINNED,
+        SpecReason.INTEGRITY_NOT_PINNED,
         f"{raised}the weights must be verified, and nothing defines what they must be: set `weights.integrity.digest` "
         "to what 'hermetic stage' printed, or `weights.integrity.publicKey` to the key that signed them",
         _FIELD,
@@ -152,23 +152,27 @@ def verifier(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> Verifier |
     policy, images = integrity_policy(spec, snapshot), snapshot.policy.integrity.verifiers
     if policy == "Off" or not images:
         return None
-    wanted = signers(spec, snapshot)
+    desired_signers = signers(spec, snapshot)
     present = verifier_in(snapshot.workload.template)
     if present is None:
-        return Verifier(images[0], policy, wanted)
-    image, known = present
+        return Verifier(images[0], policy, desired_signers)
+    image, present_signers = present
     if any(mounted_adapters(spec)) and not verifies_adapters(snapshot.workload.template):
         # The image in the template may be of a release that does not know adapters, and the pods are replaced anyway.
         image = images[0]
-    keeps = bool(known) == bool(wanted) and known.are_among(wanted) and not _lacks_a_key(snapshot)
-    return Verifier(image if image in images else images[0], policy, known if keeps else wanted)
+    keeps = (
+        bool(present_signers) == bool(desired_signers)
+        and present_signers.are_among(desired_signers)
+        and not _lacks_a_key(snapshot)
+    )
+    return Verifier(image if image in images else images[0], policy, present_signers if keeps else desired_signers)
 
 
 def _lacks_a_key(snapshot: ClusterSnapshot) -> bool:
     """Whether a pod does not know the signer of its weights: a key that was listed later may be the one."""
     unknown = {WeightsReason.WRONG_KEY, WeightsReason.CERTIFICATE_UNTRUSTED}
-    return any(found.reason in unknown for _, found in verifications(snapshot))
+    return any(result.reason in unknown for _, result in verifications(snapshot))
 
 
-def _blocks(reason: Reason, message: str, field: str) -> Blocks:
+def _blocks(reason: SpecReason, message: str, field: str) -> Blocks:
     return Blocks(reason, message, _KIND, field=field)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from hermetic.api.condition_updates import ConditionUpdate
 from hermetic.api.conditions import ConditionType
 from hermetic.api.reasons import Reason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.api.text import single_line
 from hermetic.api.weights_reasons import WEIGHTS_REASONS, WeightsReason
 from hermetic.objects.weights_verifier import VERIFIER, verifier_in
@@ -47,30 +48,30 @@ def verification_of(status: Mapping[str, Any]) -> WeightsVerification | None:
         return None
 
 
-def _read(found: Mapping[str, Any]) -> WeightsVerification:
+def _read(document: Mapping[str, Any]) -> WeightsVerification:
     """Raises ValueError, TypeError or KeyError for another form."""
-    verdict: Literal["Pass", "Fail", "Unknown"] = found["verdict"]
+    verdict: Literal["Pass", "Fail", "Unknown"] = document["verdict"]
     if verdict not in ("Pass", "Fail", "Unknown"):
         raise ValueError(verdict)
-    findings = found["findings"]
+    findings = document["findings"]
     reason = WEIGHTS_REASONS[findings[0]["reason"]] if findings else None
     if (verdict == "Pass") != (reason is None):
         raise ValueError(verdict)
     return WeightsVerification(
         verdict,
-        single_line(str(found["digest"]), _LONGEST),
-        single_line(str(found["signedBy"]), _LONGEST),
-        int(found["files"]),
-        int(found["bytes"]),
+        single_line(str(document["digest"]), _LONGEST),
+        single_line(str(document["signedBy"]), _LONGEST),
+        int(document["files"]),
+        int(document["bytes"]),
         reason,
-        _sentence(findings[0], len(findings) + int(found["omitted"])) if findings else "",
-        {str(name): single_line(str(result), _LONGEST) for name, result in found.get("adapters", {}).items()},
+        _sentence(findings[0], len(findings) + int(document["omitted"])) if findings else "",
+        {str(name): single_line(str(result), _LONGEST) for name, result in document.get("adapters", {}).items()},
     )
 
 
 def _sentence(finding: Mapping[str, Any], count: int) -> str:
-    file, expected, found = (single_line(str(finding[name]), _LONGEST) for name in ("file", "expected", "found"))
-    compared = f"expected {expected}, found {found}" if expected else found
+    file, expected, observed = (single_line(str(finding[name]), _LONGEST) for name in ("file", "expected", "found"))
+    compared = f"expected {expected}, found {observed}" if expected else observed
     more = f", and {count - 1} more" if count > 1 else ""
     return f"'{file}': {compared}{more}" if file else f"{compared}{more}"
 
@@ -78,8 +79,8 @@ def _sentence(finding: Mapping[str, Any], count: int) -> str:
 def verifications(snapshot: ClusterSnapshot) -> Iterator[tuple[str, WeightsVerification]]:
     """(name of the pod, result) of the pods of the workload's present template."""
     for name, status in _verifying(snapshot):
-        if (found := verification_of(status)) is not None:
-            yield name, found
+        if (result := verification_of(status)) is not None:
+            yield name, result
 
 
 def _verifying(snapshot: ClusterSnapshot) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -98,27 +99,30 @@ def weights_verified(snapshot: ClusterSnapshot, *, pinned: bool) -> ConditionUpd
         return ConditionUpdate(
             _KIND, "Unknown", Reason.INTEGRITY_PENDING, "no pod that verifies the weights exists yet"
         )
-    results = sorted(verifications(snapshot), key=lambda each: (each[1].verdict != "Fail", each[1].verdict, each[0]))
-    for name, found in results:
-        if found.reason is not None:
-            truth = "Unknown" if found.verdict == "Unknown" else "False"
-            return ConditionUpdate(_KIND, truth, found.reason, f"pod '{name}': {found.message}")
+    results = sorted(
+        verifications(snapshot),
+        key=lambda named_result: (named_result[1].verdict != "Fail", named_result[1].verdict, named_result[0]),
+    )
+    for name, result in results:
+        if result.reason is not None:
+            truth = "Unknown" if result.verdict == "Unknown" else "False"
+            return ConditionUpdate(_KIND, truth, result.reason, f"pod '{name}': {result.message}")
     if not results:
         return ConditionUpdate(_KIND, "Unknown", Reason.INTEGRITY_PENDING, "no pod has verified the weights yet")
-    return _all_right([found for _, found in results], pinned=pinned)
+    return _all_right([result for _, result in results], pinned=pinned)
 
 
 def _all_right(results: list[WeightsVerification], *, pinned: bool) -> ConditionUpdate:
     first = results[0]
     if len({(result.digest, *sorted(result.adapters.items())) for result in results}) > 1:
-        words = "pods verified different weights: the share was changed between their starts, and no digest is pinned"
-        return ConditionUpdate(_KIND, "Unknown", Reason.INTEGRITY_NOT_PINNED, words)
+        message = "pods verified different weights: the share was changed between their starts, and no digest is pinned"
+        return ConditionUpdate(_KIND, "Unknown", SpecReason.INTEGRITY_NOT_PINNED, message)
     verified = f"{first.files} files, {first.bytes} bytes, root digest {first.digest}"
     if first.adapters:
         verified += f", and the adapters {', '.join(sorted(first.adapters))}"
     if not pinned:
-        words = f"they match their own manifest ({verified}); neither digest nor key shows that it is the right one"
-        return ConditionUpdate(_KIND, "Unknown", Reason.INTEGRITY_NOT_PINNED, words)
+        message = f"they match their own manifest ({verified}); neither digest nor key shows that it is the right one"
+        return ConditionUpdate(_KIND, "Unknown", SpecReason.INTEGRITY_NOT_PINNED, message)
     signed = f", signed by {first.signed_by}" if first.signed_by else ""
     return ConditionUpdate(
         _KIND, "True", Reason.INTEGRITY_VERIFIED, f"verified before each engine started: {verified}{signed}"

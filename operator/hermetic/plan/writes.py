@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from hermetic.api.modeldeployment import GroupState
-from hermetic.api.reasons import Reason
+from hermetic.api.modeldeployment_status import GroupState
+from hermetic.api.pod_reasons import PodReason
 from hermetic.kinds import Kind
 from hermetic.plan.gate_results import Blocks, Holds
 from hermetic.plan.model_fit import ModelPlacement
@@ -73,7 +73,7 @@ class GroupReport:
     pods: str
     restarts: int
     message: str = ""
-    reason: Reason | None = None
+    reason: PodReason | None = None
     has_older_pods: bool = False
 
     def as_status(self) -> dict[str, Any]:

@@ -20,3 +20,13 @@ class ExplainedWord(StrEnum):
     def __init__(self, _: str, meaning: str, remedy: str) -> None:
         self.meaning = meaning
         self.remedy = remedy
+
+
+class ExplainedReason(ExplainedWord):
+    """The reason of a condition. `needs_human`: only a person can fix it."""
+
+    needs_human: bool
+
+    def __init__(self, value: str, meaning: str, remedy: str, needs_human: bool = False) -> None:
+        super().__init__(value, meaning, remedy)
+        self.needs_human = needs_human

@@ -78,9 +78,9 @@ def read_request(body: bytes, settings: Settings, *, chat: bool, limit: int) -> 
     )
 
 
-def _prompt(given: dict[str, Any], *, chat: bool) -> str:
+def _prompt(document: dict[str, Any], *, chat: bool) -> str:
     field = "messages" if chat else "prompt"
-    value = given.get(field)
+    value = document.get(field)
     if not value:
         raise Refused(400, "BadRequestError", f"1 validation error: field required: {field}")
     if not chat:
@@ -90,83 +90,85 @@ def _prompt(given: dict[str, Any], *, chat: bool) -> str:
     return " ".join(str(message.get("content", "")) for message in value)
 
 
-def _reply(given: dict[str, Any], model: str, prompt: str, *, chat: bool, limit: int) -> tuple[tuple[str, ...], str]:
+def _reply(document: dict[str, Any], model: str, prompt: str, *, chat: bool, limit: int) -> tuple[tuple[str, ...], str]:
     """The words of the answer, a token each, and why it ends there."""
     digest = hashlib.sha256(prompt.encode()).hexdigest()[:8]
     sentence = f"This is the {NAME}, not a language model: it serves {model} and was asked {digest}."
-    first, *rest = sentence.split()
-    words = [first, *(f" {word}" for word in rest)]
+    first, *later_words = sentence.split()
+    tokens_of_answer = [first, *(f" {word}" for word in later_words)]
     tokens = len(prompt.split())
-    wanted = (
-        given.get("max_completion_tokens") or given.get("max_tokens") or (None if chat else COMPLETION_DEFAULT_TOKENS)
+    most_tokens = (
+        document.get("max_completion_tokens")
+        or document.get("max_tokens")
+        or (None if chat else COMPLETION_DEFAULT_TOKENS)
     )
-    if wanted is not None and wanted < 1:
-        raise Refused(400, "BadRequestError", f"max_tokens must be at least 1, got {wanted}.")
-    if tokens + (wanted or 0) > limit:
+    if most_tokens is not None and most_tokens < 1:
+        raise Refused(400, "BadRequestError", f"max_tokens must be at least 1, got {most_tokens}.")
+    if tokens + (most_tokens or 0) > limit:
         raise Refused(
             400,
             "BadRequestError",
-            f"This model's maximum context length is {limit} tokens. However, you requested {wanted or 0} output "
+            f"This model's maximum context length is {limit} tokens. However, you requested {most_tokens or 0} output "
             f"tokens and your prompt contains {tokens} input tokens.",
         )
-    if wanted is None or (wanted >= len(words) and not given.get("ignore_eos")):
-        return tuple(words), "stop"
-    return tuple(itertools.islice(itertools.cycle(words), wanted)), "length"
+    if most_tokens is None or (most_tokens >= len(tokens_of_answer) and not document.get("ignore_eos")):
+        return tuple(tokens_of_answer), "stop"
+    return tuple(itertools.islice(itertools.cycle(tokens_of_answer), most_tokens)), "length"
 
 
-def whole_answer(asked: Asked) -> dict[str, Any]:
+def whole_answer(request: Asked) -> dict[str, Any]:
     """The body of an answer that is not streamed."""
-    text = "".join(asked.words)
+    text = "".join(request.words)
     choice: dict[str, Any] = {"text": text}
-    if asked.chat:
-        calls = {"tool_calls": list(asked.tool_calls)} if asked.tool_calls else {}
-        content = None if asked.tool_calls else text
-        choice = {"message": {"role": "assistant", "content": content, **calls, "reasoning": asked.reasoning}}
+    if request.chat:
+        calls = {"tool_calls": list(request.tool_calls)} if request.tool_calls else {}
+        content = None if request.tool_calls else text
+        choice = {"message": {"role": "assistant", "content": content, **calls, "reasoning": request.reasoning}}
     return {
-        "id": asked.identity,
-        "object": "chat.completion" if asked.chat else "text_completion",
-        "created": asked.created,
-        "model": asked.model,
+        "id": request.identity,
+        "object": "chat.completion" if request.chat else "text_completion",
+        "created": request.created,
+        "model": request.model,
         "system_fingerprint": NAME,
-        "choices": [{"index": 0, **choice, "logprobs": None, "finish_reason": asked.finish_reason}],
-        "usage": asked.usage,
+        "choices": [{"index": 0, **choice, "logprobs": None, "finish_reason": request.finish_reason}],
+        "usage": request.usage,
     }
 
 
-def first_event(asked: Asked) -> Iterator[bytes]:
+def first_event(request: Asked) -> Iterator[bytes]:
     """A chat stream opens with the role alone."""
-    if asked.chat:
-        yield _event(asked, {"delta": {"role": "assistant", "content": ""}}, None)
-    if asked.reasoning is not None:
-        yield _event(asked, {"delta": {"reasoning": asked.reasoning}}, None)
+    if request.chat:
+        yield _event(request, {"delta": {"role": "assistant", "content": ""}}, None)
+    if request.reasoning is not None:
+        yield _event(request, {"delta": {"reasoning": request.reasoning}}, None)
 
 
-def word_event(asked: Asked, word: str) -> bytes:
-    return _event(asked, {"delta": {"content": word}} if asked.chat else {"text": word}, None)
+def word_event(request: Asked, word: str) -> bytes:
+    return _event(request, {"delta": {"content": word}} if request.chat else {"text": word}, None)
 
 
-def tool_call_events(asked: Asked) -> Iterator[bytes]:
-    for index, call in enumerate(asked.tool_calls):
-        yield _event(asked, {"delta": {"tool_calls": [{"index": index, **call}]}}, None)
+def tool_call_events(request: Asked) -> Iterator[bytes]:
+    for index, call in enumerate(request.tool_calls):
+        yield _event(request, {"delta": {"tool_calls": [{"index": index, **call}]}}, None)
 
 
-def last_events(asked: Asked) -> Iterator[bytes]:
-    yield _event(asked, {"delta": {}} if asked.chat else {"text": ""}, asked.finish_reason)
-    if asked.usage_in_stream:
-        yield _line({**_chunk(asked), "choices": [], "usage": asked.usage})
+def last_events(request: Asked) -> Iterator[bytes]:
+    yield _event(request, {"delta": {}} if request.chat else {"text": ""}, request.finish_reason)
+    if request.usage_in_stream:
+        yield _line({**_chunk(request), "choices": [], "usage": request.usage})
     yield b"data: [DONE]\n\n"
 
 
-def _event(asked: Asked, part: dict[str, Any], reason: str | None) -> bytes:
-    return _line({**_chunk(asked), "choices": [{"index": 0, **part, "logprobs": None, "finish_reason": reason}]})
+def _event(request: Asked, part: dict[str, Any], reason: str | None) -> bytes:
+    return _line({**_chunk(request), "choices": [{"index": 0, **part, "logprobs": None, "finish_reason": reason}]})
 
 
-def _chunk(asked: Asked) -> dict[str, Any]:
+def _chunk(request: Asked) -> dict[str, Any]:
     return {
-        "id": asked.identity,
-        "object": "chat.completion.chunk" if asked.chat else "text_completion",
-        "created": asked.created,
-        "model": asked.model,
+        "id": request.identity,
+        "object": "chat.completion.chunk" if request.chat else "text_completion",
+        "created": request.created,
+        "model": request.model,
     }
 
 

@@ -25,9 +25,9 @@ def parse(argv: Sequence[str], table: Table) -> Parsed:
     The result holds every flag that was given, by its long name without dashes, and `model`.
     """
     arguments = _nested_as_json(_normalised(_model_in_front(list(argv)), table))
-    given = vars(_parser(table).parse_args(arguments))
-    given.pop("command", None)
-    return {name: value for name, value in given.items() if value is not None}
+    options = vars(_parser(table).parse_args(arguments))
+    options.pop("command", None)
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _model_in_front(texts: list[str]) -> list[str]:
@@ -68,20 +68,20 @@ def _nested_as_json(texts: list[str]) -> list[str]:
             continue
         name, *keys = option.split(".")
         _put(nested.setdefault(name, {}), keys, value if equals else next(waiting, ""))
-    return [*plain, *(word for name, held in nested.items() for word in (name, json.dumps(held)))]
+    return [*plain, *(word for name, nested_value in nested.items() for word in (name, json.dumps(nested_value)))]
 
 
-def _put(held: dict[str, Any], keys: list[str], value: str) -> None:
+def _put(target: dict[str, Any], keys: list[str], value: str) -> None:
     *path, last = keys
     for key in path:
-        held = held.setdefault(key, {})
+        target = target.setdefault(key, {})
     if last.endswith("+"):
-        held.setdefault(last[:-1], []).extend(value.split(","))
+        target.setdefault(last[:-1], []).extend(value.split(","))
         return
     try:
-        held[last] = json.loads(value)
+        target[last] = json.loads(value)
     except json.JSONDecodeError:
-        held[last] = value
+        target[last] = value
 
 
 def _parser(table: Table) -> argparse.ArgumentParser:
@@ -169,12 +169,12 @@ def _si_size(value: str) -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([kMGT])|(\d+)([KMGT])i", value)
     if match is None:
         return int(value)
-    number, unit, whole, binary = match.groups()
-    return int(float(number) * UNITS[unit.lower()]) if unit else int(whole) * UNITS[binary]
+    number, unit, number_alone, binary = match.groups()
+    return int(float(number) * UNITS[unit.lower()]) if unit else int(number_alone) * UNITS[binary]
 
 
 def _object(value: str) -> dict[str, Any]:
-    held = json.loads(value)
-    if not isinstance(held, dict):
+    parsed = json.loads(value)
+    if not isinstance(parsed, dict):
         raise argparse.ArgumentTypeError(f"expected a JSON object, got {value}")
-    return held
+    return parsed

@@ -28,8 +28,8 @@ def guard_of(settings: Settings) -> Route | None:
 
     def check(exchange: Exchange) -> None:
         scheme, _, key = exchange.headers.get("Authorization", "").partition(" ")
-        given = hashlib.sha256(key.encode()).digest()
-        matches = [hmac.compare_digest(given, one) for one in accepted]
+        key_digest = hashlib.sha256(key.encode()).digest()
+        matches = [hmac.compare_digest(key_digest, accepted_digest) for accepted_digest in accepted]
         opened = settings.open_paths
         by_path = exchange.route.startswith(GUARDED) if opened is None else not exchange.route.startswith(opened)
         guarded = by_path and exchange.route not in ADMINISTERED and exchange.command != "OPTIONS"
@@ -107,9 +107,9 @@ class OpenAi:
     def complete(self, exchange: Exchange, *, chat: bool) -> None:
         """One completion, whole or streamed. A stream that the engine leaves is cut off, without [DONE]."""
         try:
-            asked = read_request(exchange.body, self._settings, chat=chat, limit=self._limit)
+            request = read_request(exchange.body, self._settings, chat=chat, limit=self._limit)
             with self._engine.request():
-                self._deliver(exchange, asked)
+                self._deliver(exchange, request)
         except Refused as refused:
             exchange.send_json(refused.status, refused.body)
         except Aborted:
@@ -119,29 +119,29 @@ class OpenAi:
                 message = "The server had an error while processing your request."
                 exchange.send_json(500, Refused(500, "InternalServerError", message).body)
 
-    def _deliver(self, exchange: Exchange, asked: Asked) -> None:
-        if asked.stream:
-            exchange.send_events(self._events(asked))
+    def _deliver(self, exchange: Exchange, request: Asked) -> None:
+        if request.stream:
+            exchange.send_events(self._events(request))
         else:
-            for _ in self._words(asked):
+            for _ in self._words(request):
                 continue
-            exchange.send_json(200, whole_answer(asked))
+            exchange.send_json(200, whole_answer(request))
 
-    def _events(self, asked: Asked) -> Iterator[bytes]:
-        yield from first_event(asked)
-        for word in self._words(asked, idle=self._settings.keep_alive_comment_seconds):
-            yield b": keep-alive\n\n" if word is None else word_event(asked, word)
-        yield from tool_call_events(asked)
-        yield from last_events(asked)
+    def _events(self, request: Asked) -> Iterator[bytes]:
+        yield from first_event(request)
+        for word in self._words(request, idle=self._settings.keep_alive_comment_seconds):
+            yield b": keep-alive\n\n" if word is None else word_event(request, word)
+        yield from tool_call_events(request)
+        yield from last_events(request)
 
-    def _words(self, asked: Asked, idle: float = 0.0) -> Iterator[str | None]:
+    def _words(self, request: Asked, idle: float = 0.0) -> Iterator[str | None]:
         """The words at the engine's pace, observed as vLLM observes tokens."""
         metrics, began = self._engine.metrics, time.monotonic()
         last = began
-        metrics.add("prompt_tokens", asked.prompt_tokens)
-        metrics.add("prefix_cache_queries", asked.prompt_tokens)
+        metrics.add("prompt_tokens", request.prompt_tokens)
+        metrics.add("prefix_cache_queries", request.prompt_tokens)
         metrics.observe("request_queue_time_seconds", 0.0)
-        for word in self._engine.paced(list(asked.words), idle):
+        for word in self._engine.paced(list(request.words), idle):
             now = time.monotonic()
             if word is not None:
                 first = last == began
@@ -154,5 +154,5 @@ class OpenAi:
         for name in ("e2e_request_latency_seconds", "request_inference_time_seconds", "request_decode_time_seconds"):
             metrics.observe(name, seconds)
         metrics.observe("request_prefill_time_seconds", 0.0)
-        metrics.observe("request_time_per_output_token_seconds", seconds / max(1, len(asked.words)))
-        metrics.add("request_success", label=asked.finish_reason)
+        metrics.observe("request_time_per_output_token_seconds", seconds / max(1, len(request.words)))
+        metrics.add("request_success", label=request.finish_reason)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hermetic.api.audit_reasons import AuditReason
 from hermetic.api.condition_updates import ConditionUpdate
 from hermetic.api.conditions import ConditionType
-from hermetic.api.reasons import Reason
 
 
 def faulty(faults: Mapping[str, str]) -> ConditionUpdate:
     """The condition AuditFaulty: each part of the audit that failed, with its error."""
     message = "; ".join(f"{part}: {error}" for part, error in sorted(faults.items()))
-    return ConditionUpdate(ConditionType.AUDIT_FAULTY, "True", Reason.AUDIT_FAULT, message)
+    return ConditionUpdate(ConditionType.AUDIT_FAULTY, "True", AuditReason.AUDIT_FAULT, message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime
 
+from hermetic.api.audit_reasons import AuditReason
 from hermetic.api.condition_updates import ConditionUpdate
 from hermetic.api.conditions import ConditionType
 from hermetic.api.egressaudit import EgressAuditSpec
@@ -89,12 +90,12 @@ def _terms(terms: tuple[Term, ...], notes: tuple[str, ...], today: date) -> Cond
         return None
     if not notes:
         return ConditionUpdate(
-            kind, "True", Reason.EXCEPTIONS_COUNT, f"{len(set(terms))} exceptions count, and none ends soon"
+            kind, "True", AuditReason.EXCEPTIONS_COUNT, f"{len(set(terms))} exceptions count, and none ends soon"
         )
     message = first_of(notes, MOST_NAMED, "; ")
     if any(term.has_ended(today) for term in terms):
-        return ConditionUpdate(kind, "False", Reason.EXCEPTION_EXPIRED, message)
-    return ConditionUpdate(kind, "True", Reason.EXCEPTION_EXPIRING, message)
+        return ConditionUpdate(kind, "False", AuditReason.EXCEPTION_EXPIRED, message)
+    return ConditionUpdate(kind, "True", AuditReason.EXCEPTION_EXPIRING, message)
 
 
 def exceptions_of(spec: EgressAuditSpec) -> Exceptions:
@@ -108,21 +109,23 @@ def _attestation(spec: EgressAuditSpec, inputs: VerdictInputs, today: date) -> C
     if choice.accepted is not None:
         at, key = timestamp(choice.accepted.observed_at), choice.accepted.signed_by.name
         if (fail := _newer_fail(spec, inputs, today)) is not None:
-            return ConditionUpdate(kind, "False", Reason.ATTESTATION_CONTRADICTED, _contradiction(spec, choice, fail))
+            return ConditionUpdate(
+                kind, "False", AuditReason.ATTESTATION_CONTRADICTED, _contradiction(spec, choice, fail)
+            )
         refusals = [f"{name} ({refusal.refusal})" for name, refusal in refused_in_order(choice)]
         refused_text = f"; refused: {first_of(refusals, MOST_NAMED)}" if refusals else ""
         message = f"{choice.name}, observed at {at}, signed by '{key}'{refused_text}"
-        return ConditionUpdate(kind, "True", Reason.ATTESTATION_COUNTS, message)
+        return ConditionUpdate(kind, "True", AuditReason.ATTESTATION_COUNTS, message)
     if choice.expired is not None:
         refused_text = _refusals(choice)
         message = _expired(spec, choice.expired) + (f"; {refused_text}" if refused_text else "")
         return ConditionUpdate(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, message)
     if choice.refused:
-        return ConditionUpdate(kind, "False", Reason.ATTESTATION_REFUSED, _refusals(choice))
+        return ConditionUpdate(kind, "False", AuditReason.ATTESTATION_REFUSED, _refusals(choice))
     return ConditionUpdate(
         kind,
         "False",
-        Reason.ATTESTATION_MISSING,
+        AuditReason.ATTESTATION_MISSING,
         f"no EgressAttestation is there. Bring one: {audit_again(spec)}",
     )
 
@@ -192,7 +195,7 @@ def refused_in_order(choice: ChosenAttestation) -> list[tuple[str, AttestationRe
 
 def refusal_updates(choice: ChosenAttestation) -> dict[tuple[str, str], ConditionUpdate]:
     """What AttestationAccepted would say of each refused attestation alone, by its name and refusal, in their order."""
-    kind, reason = ConditionType.ATTESTATION_ACCEPTED, Reason.ATTESTATION_REFUSED
+    kind, reason = ConditionType.ATTESTATION_ACCEPTED, AuditReason.ATTESTATION_REFUSED
     return {
         (name, refusal.refusal): ConditionUpdate(kind, "False", reason, _refusal_sentence(name, refusal))
         for name, refusal in refused_in_order(choice)
@@ -222,7 +225,7 @@ def _fresh(spec: EgressAuditSpec, inputs: VerdictInputs, now: datetime) -> Condi
     if accepted is None and expired is not None:
         return ConditionUpdate(kind, "False", Reason.ISOLATION_EVIDENCE_STALE, _expired(spec, expired))
     if accepted is None:
-        return ConditionUpdate(kind, "Unknown", Reason.ATTESTATION_MISSING, "no valid attestation")
+        return ConditionUpdate(kind, "Unknown", AuditReason.ATTESTATION_MISSING, "no valid attestation")
     age = age_of(accepted, spec)
     ends = f"the attestation is valid until {timestamp(age.ends_at)}"
     share = age.share(now)
@@ -231,21 +234,21 @@ def _fresh(spec: EgressAuditSpec, inputs: VerdictInputs, now: datetime) -> Condi
     commands = " && ".join(renewal_commands(spec.cluster))
     if share >= EXPIRING:
         message = f"{ends}; audit again now, or nothing new will start: {commands}"
-        return ConditionUpdate(kind, "True", Reason.EVIDENCE_EXPIRING, message)
+        return ConditionUpdate(kind, "True", AuditReason.EVIDENCE_EXPIRING, message)
     if share >= AGING:
         message = f"{ends}; audit again before that: {commands}"
-        return ConditionUpdate(kind, "True", Reason.EVIDENCE_AGING, message)
-    return ConditionUpdate(kind, "True", Reason.EVIDENCE_YOUNG, ends)
+        return ConditionUpdate(kind, "True", AuditReason.EVIDENCE_AGING, message)
+    return ConditionUpdate(kind, "True", AuditReason.EVIDENCE_YOUNG, ends)
 
 
 def _kubernetes(inputs: VerdictInputs) -> ConditionUpdate:
     kind = ConditionType.CLUSTER_CHECKED
     if inputs.kubernetes_at is None:
         return ConditionUpdate(
-            kind, "Unknown", Reason.CLUSTER_NOT_SEEN, "the cluster's own objects were not all listed yet"
+            kind, "Unknown", AuditReason.CLUSTER_NOT_SEEN, "the cluster's own objects were not all listed yet"
         )
     return ConditionUpdate(
-        kind, "True", Reason.CLUSTER_SEEN, "evaluated again at every change of the cluster's own objects"
+        kind, "True", AuditReason.CLUSTER_SEEN, "evaluated again at every change of the cluster's own objects"
     )
 
 
@@ -254,20 +257,20 @@ def _probe(spec: EgressAuditSpec, inputs: VerdictInputs, now: datetime) -> Condi
     why = f": {inputs.probe_error}" if inputs.probe_error else ""
     if spec.probe is None:
         return ConditionUpdate(
-            kind, "False", Reason.PROBE_NOT_CONFIGURED, "`spec.probe` is not set: no packet was ever tried"
+            kind, "False", AuditReason.PROBE_NOT_CONFIGURED, "`spec.probe` is not set: no packet was ever tried"
         )
     if probe is None:
-        return ConditionUpdate(kind, "Unknown", Reason.PROBE_PENDING, f"no round of the probe has ended yet{why}")
+        return ConditionUpdate(kind, "Unknown", AuditReason.PROBE_PENDING, f"no round of the probe has ended yet{why}")
     if probe.observed_at > now + CLOCK_SKEW:
         at = timestamp(probe.observed_at)
         return ConditionUpdate(
-            kind, "False", Reason.PROBE_STALE, f"the last round is dated {at}, which is still to come{why}"
+            kind, "False", AuditReason.PROBE_STALE, f"the last round is dated {at}, which is still to come{why}"
         )
     ends_at = probe_ends_at(probe, spec)
     if ends_at is not None and now >= ends_at:
         at = timestamp(probe.observed_at)
         return ConditionUpdate(
-            kind, "False", Reason.PROBE_STALE, f"the last round ended at {at}, two intervals ago or more{why}"
+            kind, "False", AuditReason.PROBE_STALE, f"the last round ended at {at}, two intervals ago or more{why}"
         )
     return _probe_coverage(probe, why)
 
@@ -277,8 +280,8 @@ def _probe_coverage(probe: ProbeRound, why: str) -> ConditionUpdate:
     kind = ConditionType.PROBE_CURRENT
     if probe.silent:
         named = ", ".join(probe.silent[:3]) + (" …" if len(probe.silent) > 3 else "")
-        return ConditionUpdate(kind, "False", Reason.PROBE_INCOMPLETE, f"nothing came back from: {named}")
+        return ConditionUpdate(kind, "False", AuditReason.PROBE_INCOMPLETE, f"nothing came back from: {named}")
     if probe.uncovered:
         message = f"no packet was tried yet from {first_of(probe.uncovered, MOST_NAMED, '; ')}: a round follows{why}"
-        return ConditionUpdate(kind, "Unknown", Reason.PROBE_PLACE_NOT_COVERED, message)
-    return ConditionUpdate(kind, "True", Reason.PROBE_RAN, f"the last round ran on {probe.nodes} nodes")
+        return ConditionUpdate(kind, "Unknown", AuditReason.PROBE_PLACE_NOT_COVERED, message)
+    return ConditionUpdate(kind, "True", AuditReason.PROBE_RAN, f"the last round ran on {probe.nodes} nodes")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hermetic.api.condition_updates import is_true
-from hermetic.api.modeldeployment import Accelerator
+from hermetic.api.resources import Accelerator
 from hermetic.cli.check.facts import Manifest, PreflightFacts, Read
 from hermetic.cli.check.rows import CheckRow, RowVerdict, passes, unread
 from hermetic.plan.node_faults import gpu_faults

@@ -10,8 +10,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from hermetic.api.audit_reasons import RUNNING_OUT, AuditReason
 from hermetic.api.conditions import ConditionType
-from hermetic.api.reasons import RUNNING_OUT, Reason
+from hermetic.api.reasons import Reason
 from hermetic.api.times import moment_in, timestamp
 from hermetic.cli.status.remedies import Remedy, remedy_for
 
@@ -142,7 +143,7 @@ def _remedy(reason: str, refusal: str, cluster: str) -> Remedy | None:
     if reason == Reason.ISOLATION_PROVEN:
         return None
     remedy = remedy_for(reason, "", "cluster", "", cluster)
-    if remedy is None or reason != Reason.ATTESTATION_REFUSED or not refusal:
+    if remedy is None or reason != AuditReason.ATTESTATION_REFUSED or not refusal:
         return remedy
     return Remedy(remedy.advice, (f"hermetic explain {refusal}", *remedy.commands))
 

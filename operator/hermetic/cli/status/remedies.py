@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hermetic.api.condition_updates import CONDITION_REASONS, ConditionReason
+from hermetic.api.accelerator_reasons import ACCELERATOR_FINDINGS, AcceleratorReason
+from hermetic.api.audit_reasons import AuditReason
+from hermetic.api.condition_updates import CONDITION_REASONS, ConditionReason, StatusReason
+from hermetic.api.engine_reasons import EngineReason
 from hermetic.api.gateway_reasons import GatewayReason
-from hermetic.api.reasons import ACCELERATOR_FINDINGS, Reason
+from hermetic.api.pod_reasons import PodReason
+from hermetic.api.reasons import Reason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.api.weights_reasons import WeightsReason
 from hermetic.audit.attestation.renewal import renewal_commands
 
-_AUDIT_AGAIN = frozenset(
+_AUDIT_AGAIN: frozenset[StatusReason] = frozenset(
     {
         Reason.ISOLATION_EVIDENCE_MISSING,
         Reason.ISOLATION_EVIDENCE_STALE,
-        Reason.ATTESTATION_MISSING,
-        Reason.ATTESTATION_REFUSED,
-        Reason.EVIDENCE_AGING,
-        Reason.EVIDENCE_EXPIRING,
+        AuditReason.ATTESTATION_MISSING,
+        AuditReason.ATTESTATION_REFUSED,
+        AuditReason.EVIDENCE_AGING,
+        AuditReason.EVIDENCE_EXPIRING,
     }
 )
 _AUDIT = renewal_commands("{cluster}")
@@ -39,17 +44,23 @@ _DESCRIBE_GATEWAYS = ("kubectl describe gateways.gateway.networking.k8s.io --all
 _ROLLOUT = ("kubectl rollout status deployment/{name} --namespace {namespace}",)
 _AS_STORED = "kubectl get modeldeployments.hermetic.dev {name} --namespace {namespace} --output yaml"
 
-_COMMANDS: dict[Reason | GatewayReason, tuple[str, ...]] = {
+_COMMANDS: dict[StatusReason, tuple[str, ...]] = {
     **dict.fromkeys(_AUDIT_AGAIN, _AUDIT),
     **dict.fromkeys(
         (Reason.ISOLATION_EVIDENCE_PENDING, Reason.ISOLATION_UNKNOWN, Reason.ISOLATION_BROKEN), _DESCRIBE_AUDIT
     ),
-    **dict.fromkeys((Reason.EXCEPTION_EXPIRING, Reason.EXCEPTION_EXPIRED), _SET_EXCEPTIONS),
-    Reason.PROBE_NOT_CONFIGURED: _SET_PROBE,
+    **dict.fromkeys((AuditReason.EXCEPTION_EXPIRING, AuditReason.EXCEPTION_EXPIRED), _SET_EXCEPTIONS),
+    AuditReason.PROBE_NOT_CONFIGURED: _SET_PROBE,
     **dict.fromkeys(
-        (Reason.PROBE_PENDING, Reason.PROBE_STALE, Reason.PROBE_INCOMPLETE, Reason.PROBE_PLACE_NOT_COVERED), _PROBES
+        (
+            AuditReason.PROBE_PENDING,
+            AuditReason.PROBE_STALE,
+            AuditReason.PROBE_INCOMPLETE,
+            AuditReason.PROBE_PLACE_NOT_COVERED,
+        ),
+        _PROBES,
     ),
-    Reason.CLUSTER_NOT_SEEN: _OPERATOR_LOG,
+    AuditReason.CLUSTER_NOT_SEEN: _OPERATOR_LOG,
     **dict.fromkeys((Reason.STARTING, Reason.ROLLING_OUT), _ROLLOUT),
     **dict.fromkeys((Reason.LOAD_BALANCER_PENDING, Reason.PUBLIC_ADDRESS), _DESCRIBE_SERVICE),
     **dict.fromkeys(
@@ -71,47 +82,47 @@ _COMMANDS: dict[Reason | GatewayReason, tuple[str, ...]] = {
     **dict.fromkeys(
         (
             Reason.UNAVAILABLE,
-            Reason.IMAGE_PULL_FAILED,
-            Reason.UNSCHEDULABLE,
-            Reason.REFERENCE_NOT_FOUND,
-            Reason.MOUNT_FAILED,
-            Reason.CONTAINER_CONFIG_INVALID,
-            Reason.OUT_OF_MEMORY,
+            PodReason.IMAGE_PULL_FAILED,
+            PodReason.UNSCHEDULABLE,
+            PodReason.REFERENCE_NOT_FOUND,
+            PodReason.MOUNT_FAILED,
+            PodReason.CONTAINER_CONFIG_INVALID,
+            PodReason.OUT_OF_MEMORY,
         ),
         _DESCRIBE_POD,
     ),
     **dict.fromkeys(
         (
-            Reason.CRASH_LOOP,
-            Reason.STARTUP_BUDGET_EXCEEDED,
-            Reason.MODEL_PATH_MISSING,
-            Reason.MODEL_INCOMPLETE,
-            Reason.MODEL_UNREADABLE,
-            Reason.REMOTE_CODE_REQUIRED,
-            Reason.CONTEXT_TOO_LONG,
-            Reason.TENSOR_PARALLEL_INVALID,
-            Reason.GPU_MEMORY_TOO_SMALL,
-            Reason.GPU_BUSY,
-            Reason.CACHE_UNWRITABLE,
-            Reason.SHARED_MEMORY_TOO_SMALL,
-            Reason.ENGINE_ARGUMENTS_REFUSED,
-            Reason.DRIVER_TOO_OLD,
-            Reason.GPU_UNSUPPORTED,
-            Reason.GPU_NOT_VISIBLE,
-            Reason.GPU_COMMUNICATION_FAILED,
-            Reason.INTERCONNECT_DEGRADED,
-            Reason.INTERCONNECT_MEMLOCK,
-            Reason.ADAPTER_MISSING,
-            Reason.DISK_FULL,
-            Reason.IMAGE_NOT_WRITABLE,
-            Reason.FETCH_ATTEMPTED,
+            PodReason.CRASH_LOOP,
+            PodReason.STARTUP_BUDGET_EXCEEDED,
+            EngineReason.MODEL_PATH_MISSING,
+            EngineReason.MODEL_INCOMPLETE,
+            EngineReason.MODEL_UNREADABLE,
+            EngineReason.REMOTE_CODE_REQUIRED,
+            EngineReason.CONTEXT_TOO_LONG,
+            EngineReason.TENSOR_PARALLEL_INVALID,
+            EngineReason.GPU_MEMORY_TOO_SMALL,
+            EngineReason.GPU_BUSY,
+            EngineReason.CACHE_UNWRITABLE,
+            EngineReason.SHARED_MEMORY_TOO_SMALL,
+            EngineReason.ENGINE_ARGUMENTS_REFUSED,
+            EngineReason.DRIVER_TOO_OLD,
+            EngineReason.GPU_UNSUPPORTED,
+            EngineReason.GPU_NOT_VISIBLE,
+            EngineReason.GPU_COMMUNICATION_FAILED,
+            EngineReason.INTERCONNECT_DEGRADED,
+            EngineReason.INTERCONNECT_MEMLOCK,
+            EngineReason.ADAPTER_MISSING,
+            EngineReason.DISK_FULL,
+            EngineReason.IMAGE_NOT_WRITABLE,
+            EngineReason.FETCH_ATTEMPTED,
         ),
         _LOGS,
     ),
-    **dict.fromkeys({*ACCELERATOR_FINDINGS, Reason.PREFLIGHT_UNREADABLE}, _OF_ACCELERATORS),
-    Reason.VOLUME_NOT_BOUND: ("kubectl describe persistentvolumeclaims --namespace {namespace}",),
+    **dict.fromkeys({*ACCELERATOR_FINDINGS, AcceleratorReason.PREFLIGHT_UNREADABLE}, _OF_ACCELERATORS),
+    PodReason.VOLUME_NOT_BOUND: ("kubectl describe persistentvolumeclaims --namespace {namespace}",),
     Reason.SPEC_INVALID: (f"{_AS_STORED} | hermetic validate --file -",),
-    Reason.VOLUME_CREATION_OFF: (f"{_AS_STORED} | hermetic render --volumes --file -",),
+    SpecReason.VOLUME_CREATION_OFF: (f"{_AS_STORED} | hermetic render --volumes --file -",),
     Reason.PERMISSION_LOST: ("kubectl apply --server-side --kustomize manifests/rbac",),
     Reason.QUOTA_EXCEEDED: ("kubectl describe resourcequotas --namespace {namespace}",),
 }

@@ -11,9 +11,12 @@ from datetime import datetime
 from typing import Any
 
 from hermetic.api.autoscaling import Autoscaling
-from hermetic.api.condition_updates import CONDITION_REASONS
+from hermetic.api.condition_updates import CONDITION_REASONS, StatusReason
 from hermetic.api.conditions import ConditionType
+from hermetic.api.engine_reasons import EngineReason
+from hermetic.api.gateway_reasons import GatewayReason
 from hermetic.api.reasons import Reason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.api.times import moment_in
 from hermetic.cli.benchmarks import BenchmarkRecord, records_of
 from hermetic.cli.status.isolation import Proof, proof
@@ -24,33 +27,16 @@ from hermetic.engines.registry import ENGINES
 Manifest = Mapping[str, Any]
 
 # Reasons that keep pods from being created; running pods are never affected by them.
-BLOCKING_NEW_PODS = frozenset(
+BLOCKING_NEW_PODS: frozenset[StatusReason] = frozenset(
     {
+        *(reason for reason in SpecReason if reason.needs_human),
         Reason.SPEC_INVALID,
-        Reason.REGISTRY_NOT_ALLOWED,
-        Reason.SHARE_NOT_ALLOWED,
-        Reason.VOLUME_CREATION_OFF,
-        Reason.ENGINE_VERSION_UNSUPPORTED,
-        Reason.ENGINE_FLAG_UNKNOWN,
-        Reason.ENGINE_FLAG_RESERVED,
-        Reason.ENGINE_SETTING_NOT_ALLOWED,
-        Reason.ADDRESS_NOT_ALLOWED,
-        Reason.TOLERATION_NOT_ALLOWED,
-        Reason.SCHEDULING_NOT_ALLOWED,
-        Reason.IMAGE_VOLUME_UNSUPPORTED,
-        Reason.MEMORY_TOO_SMALL,
-        Reason.CPU_LIMIT_TOO_LOW,
-        Reason.EPHEMERAL_STORAGE_LIMIT_TOO_LOW,
-        Reason.ANNOTATION_TOO_LONG,
-        Reason.INSUFFICIENT_GPU_MEMORY,
-        Reason.TENSOR_PARALLEL_IMPOSSIBLE,
-        Reason.NIM_PROFILE_MISMATCH,
-        Reason.VM_SIZE_UNSUITABLE,
-        Reason.GPU_COUNT_MISMATCH,
-        Reason.INTEGRITY_NOT_PINNED,
-        Reason.INTEGRITY_KEY_REFUSED,
-        Reason.VERIFIER_NOT_CONFIGURED,
-        Reason.ENDPOINT_CONFLICT,
+        EngineReason.GPU_COUNT_MISMATCH,
+        GatewayReason.GATEWAY_NOT_ALLOWED,
+        GatewayReason.GATEWAY_API_MISSING,
+        GatewayReason.ROUTE_NOT_ALLOWED,
+        GatewayReason.ROUTE_CONFLICT,
+        GatewayReason.ROUTE_GROUP_MISMATCH,
         Reason.CHILD_NOT_OWNED,
         Reason.ISOLATION_EVIDENCE_MISSING,
         Reason.ISOLATION_EVIDENCE_PENDING,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from hermetic.api.modeldeployment import StartPhase
+from hermetic.api.modeldeployment_status import StartPhase
 from hermetic.api.text import cut, printable
 from hermetic.api.times import spell_duration
 from hermetic.objects.accelerator_checks import CHECKER

@@ -10,8 +10,8 @@ from hermetic.api.engine_caches import EngineCaches
 from hermetic.api.engine_nim import Nim
 from hermetic.api.model_facts import StagedProfile
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.api.reasons import Reason
 from hermetic.api.reserved_flags import MEDIA_FROM_NOWHERE
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.engines.allow_list import COMMON, AllowList
 from hermetic.engines.allowed_settings import refused_flags_in_full, refused_variables
 from hermetic.engines.benchmark import Load
@@ -117,10 +117,12 @@ class _Nim:
         """A profile that is not staged, or for another number of GPUs; there are no flag tables for NIM."""
         if not (clause := _not_staged(spec) or _another_count(spec)):
             return None
-        known, sizes_named = sizes(), spec.accelerator.instance_types
-        found = self.alternatives(spec, frozenset(known[name].gpu.key for name in sizes_named if name in known))
-        more = f"; {found}" if found else ""
-        return Objection(Reason.NIM_PROFILE_MISMATCH, f"{clause}{more}", "spec.engine.nim.profile")
+        vm_sizes, sizes_named = sizes(), spec.accelerator.instance_types
+        alternatives = self.alternatives(
+            spec, frozenset(vm_sizes[name].gpu.key for name in sizes_named if name in vm_sizes)
+        )
+        more = f"; {alternatives}" if alternatives else ""
+        return Objection(SpecReason.NIM_PROFILE_MISMATCH, f"{clause}{more}", "spec.engine.nim.profile")
 
     def cache_key(self, spec: ModelDeploymentSpec) -> EngineCaches | str:  # noqa: ARG002 - none of a NIM is known
         return "no public source documents how the compile caches of a NIM could be staged"

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hermetic.api.engine import Member
+from hermetic.api.engine_reasons import EngineReason
 from hermetic.api.engine_sglang import SGLANG_FLAGS, Sglang
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.api.reasons import Reason
 from hermetic.engines import failure_signatures
 from hermetic.engines.adapters import sglang_adapter
 from hermetic.engines.allow_list import AllowList
@@ -28,12 +28,12 @@ from hermetic.sizing.serving import Serving
 SIGNATURES: failure_signatures.Signatures = (
     *failure_signatures.compiled(
         # A warning with the same text is not a cause: only the error counts.
-        (r"error: .*greater than the derived context_length", Reason.CONTEXT_TOO_LONG),
-        (r"assertionerror: \d+ is not divisible by \d+", Reason.TENSOR_PARALLEL_INVALID),
-        (r"not enough memory\. please try to increase --mem-fraction-static", Reason.GPU_MEMORY_TOO_SMALL),
-        (r"leaves? (no gpu memory|no room) for the (full )?kv (cache|pool)", Reason.GPU_MEMORY_TOO_SMALL),
-        (r"not enough gpu memory for hybrid", Reason.GPU_MEMORY_TOO_SMALL),
-        (r"error: the memory capacity is unbalanced", Reason.GPU_BUSY),
+        (r"error: .*greater than the derived context_length", EngineReason.CONTEXT_TOO_LONG),
+        (r"assertionerror: \d+ is not divisible by \d+", EngineReason.TENSOR_PARALLEL_INVALID),
+        (r"not enough memory\. please try to increase --mem-fraction-static", EngineReason.GPU_MEMORY_TOO_SMALL),
+        (r"leaves? (no gpu memory|no room) for the (full )?kv (cache|pool)", EngineReason.GPU_MEMORY_TOO_SMALL),
+        (r"not enough gpu memory for hybrid", EngineReason.GPU_MEMORY_TOO_SMALL),
+        (r"error: the memory capacity is unbalanced", EngineReason.GPU_BUSY),
     ),
     *failure_signatures.SIGNATURES,
 )

@@ -151,7 +151,7 @@ def _environment(spec: ModelDeploymentSpec, vllm: Vllm, table: FlagTable) -> tup
         pod_address("VLLM_HOST_IP"),
         literal("VLLM_ENGINE_READY_TIMEOUT_S", str(spec.startup_budget_seconds)),
     ]
-    known = [
+    variables = [
         variable
         for variable in ours
         if not variable["name"].startswith("VLLM_") or variable["name"] in table.environment
@@ -159,10 +159,10 @@ def _environment(spec: ModelDeploymentSpec, vllm: Vllm, table: FlagTable) -> tup
     named = {variable.name for variable in vllm.extra_env}
     if before_minor(vllm.version, VOCABULARY_INCLUDED) and "TIKTOKEN_ENCODINGS_BASE" not in named:
         # Where gpt-oss reads its vocabulary, if at all: without a folder, it is fetched from a public store.
-        known.append(literal("TIKTOKEN_ENCODINGS_BASE", model_path(spec.weights)))
-    known.extend(group_environment(spec, VLLM.ready_path, named))
+        variables.append(literal("TIKTOKEN_ENCODINGS_BASE", model_path(spec.weights)))
+    variables.extend(group_environment(spec, VLLM.ready_path, named))
     if spec.endpoint.gateway is not None and KEEP_ALIVE not in named:
-        known.append(literal(KEEP_ALIVE, BEYOND_GATEWAYS))
+        variables.append(literal(KEEP_ALIVE, BEYOND_GATEWAYS))
     if spec.endpoint.api_key is not None:
-        known.append(from_secret("VLLM_API_KEY", spec.endpoint.api_key.secret_name, spec.endpoint.api_key.key))
-    return (*known, *(literal(variable.name, variable.value) for variable in vllm.extra_env))
+        variables.append(from_secret("VLLM_API_KEY", spec.endpoint.api_key.secret_name, spec.endpoint.api_key.key))
+    return (*variables, *(literal(variable.name, variable.value) for variable in vllm.extra_env))

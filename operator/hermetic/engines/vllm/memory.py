@@ -45,10 +45,10 @@ def serving(
     vllm: Vllm, adapters: Sequence[Adapter], flags: Mapping[str, WrittenFlag], parallel: tuple[int, int]
 ) -> Serving:
     """The memory settings of one replica with these flags; `parallel`: GPUs for each layer, and pipeline stages."""
-    others = flags.keys() & (OTHER_WEIGHTS | OTHER_MEMORY)
-    others |= {name for name, most in COVERED.items() if name in flags and not 0 < whole_number(flags, name) <= most}
+    not_sized = flags.keys() & (OTHER_WEIGHTS | OTHER_MEMORY)
+    not_sized |= {name for name, most in COVERED.items() if name in flags and not 0 < whole_number(flags, name) <= most}
     offloaded = decimal_number(flags, CPU_OFFLOAD)
-    others |= {CPU_OFFLOAD} if CPU_OFFLOAD in flags and offloaded is None else set()
+    not_sized |= {CPU_OFFLOAD} if CPU_OFFLOAD in flags and offloaded is None else set()
     variables = {variable.name for variable in vllm.extra_env} & OTHER_VARIABLES
     return Serving(
         tensor_parallel=parallel[0],
@@ -63,8 +63,8 @@ def serving(
         lora=_lora(adapters, flags),
         # GiB of each GPU: `UVAOffloadConfig` in vllm/config/offload.py.
         cpu_offload=int((offloaded or 0) * GIB),
-        not_computed=(*_clauses(others, "extraArgs"), *_clauses(variables, "extraEnv")),
-        may_shrink_weights=bool(others & {*OTHER_WEIGHTS, CPU_OFFLOAD}),
+        not_computed=(*_clauses(not_sized, "extraArgs"), *_clauses(variables, "extraEnv")),
+        may_shrink_weights=bool(not_sized & {*OTHER_WEIGHTS, CPU_OFFLOAD}),
     )
 
 

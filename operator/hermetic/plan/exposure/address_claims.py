@@ -18,7 +18,7 @@ from typing import Any
 from hermetic.api.condition_updates import condition_of
 from hermetic.api.conditions import ConditionType
 from hermetic.api.endpoint import Endpoint
-from hermetic.api.reasons import Reason
+from hermetic.api.spec_reasons import SpecReason
 from hermetic.objects.service import ADDRESS
 from hermetic.plan.exposure.addresses import load_balancer_addresses
 
@@ -69,7 +69,9 @@ class Claim:
             return 0, created, created, self.name
         if self.manifest["metadata"].get("deletionTimestamp") or not self.allowed:
             return None
-        accepted = [one["metadata"].get("creationTimestamp", "") for one in services if asked_for(one) == address]
+        accepted = [
+            service["metadata"].get("creationTimestamp", "") for service in services if asked_for(service) == address
+        ]
         if accepted:
             return 1, min(accepted), created, self.name
         return None if _is_refused(self.manifest) else (2, created, created, self.name)
@@ -85,7 +87,7 @@ def holder(asking: Claim, rivals: Iterable[Claim], address: str) -> str:
         if services or rival.use.excludes(use):
             counting.append((rival, services))
     ranked = [(rank, claim) for claim, services in counting if (rank := claim.rank(address, services)) is not None]
-    first = min(ranked, key=lambda one: one[0])[1] if ranked else asking
+    first = min(ranked, key=lambda rank_and_claim: rank_and_claim[0])[1] if ranked else asking
     return "" if first is asking else first.name
 
 
@@ -121,4 +123,4 @@ def addresses_of(service: Manifest) -> frozenset[str]:
 def _is_refused(manifest: Manifest) -> bool:
     """Whether something other than the address itself keeps the deployment from being served."""
     stalled = condition_of(manifest.get("status") or {}, ConditionType.STALLED) or {}
-    return stalled.get("status") == "True" and stalled.get("reason") != Reason.ENDPOINT_CONFLICT
+    return stalled.get("status") == "True" and stalled.get("reason") != SpecReason.ENDPOINT_CONFLICT

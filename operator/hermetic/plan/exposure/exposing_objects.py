@@ -67,13 +67,13 @@ class ExposingObject:
     def size(self) -> int:
         """Approximate bytes that a writer can make this hold."""
         pairs = (*(self.selector or ()), *self.services, *(self.gateways or ()))
-        return len(self.addresses) + sum(len(one) + len(other) for one, other in pairs)
+        return len(self.addresses) + sum(len(name) + len(other) for name, other in pairs)
 
     def without_details(self) -> ExposingObject:
         """The same object without its selector and addresses, to save memory: `everything` is set instead."""
-        others = frozenset(name for name in self.services if name[0] != self.namespace)
-        kept = self.services if self.kind == ENDPOINT_SLICE.kind else others
-        return replace(self, selector=None, addresses="", services=kept, everything=True)
+        foreign_services = frozenset(name for name in self.services if name[0] != self.namespace)
+        services = self.services if self.kind == ENDPOINT_SLICE.kind else foreign_services
+        return replace(self, selector=None, addresses="", services=services, everything=True)
 
 
 def exposing_object(manifest: Mapping[str, Any], policy: Configuration) -> ExposingObject:
@@ -127,25 +127,25 @@ def address_of(text: object) -> str:
     return str(mapped or address)
 
 
-def _service(one: Mapping[str, Any], policy: Configuration) -> dict[str, Any]:
-    spec, namespace = one.get("spec") or {}, one["metadata"].get("namespace") or ""
+def _service(service: Mapping[str, Any], policy: Configuration) -> dict[str, Any]:
+    spec, namespace = service.get("spec") or {}, service["metadata"].get("namespace") or ""
     target = spec.get("externalName") if spec.get("type") == "ExternalName" else None
     selector = (spec.get("selector") or {}) if target is None else {}
     large = len(selector) > LARGEST_SELECTOR
     return {
-        "opens": opens(one, policy),
-        "owner": _controller(one),
+        "opens": opens(service, policy),
+        "owner": _controller(service),
         "selector": tuple(sorted(selector.items())) if selector and not large else None,
         "everything": large,
         "services": _named(target, namespace),
     }
 
 
-def _opens(one: Mapping[str, Any], policy: Configuration, *, given: bool) -> Iterator[str]:
-    spec, annotations = one.get("spec") or {}, one["metadata"].get("annotations") or {}
+def _opens(service: Mapping[str, Any], policy: Configuration, *, given: bool) -> Iterator[str]:
+    spec, annotations = service.get("spec") or {}, service["metadata"].get("annotations") or {}
     if addresses := spec.get("externalIPs"):
         yield f"has external IPs: {_shown(addresses)}"
-    public = public_addresses(one, policy) if given else ()
+    public = public_addresses(service, policy) if given else ()
     if public:
         yield f"was given the address {_shown(public)}, which is not private"
     for name in switched_on(PUBLISHES, annotations):
@@ -168,24 +168,29 @@ def _opens_balancer(spec: Mapping[str, Any], annotations: Mapping[str, Any]) -> 
 
 def _named(target: object, namespace: str) -> frozenset[Name]:
     """The Service of the cluster that an external name refers to."""
-    words = str(target or "").rstrip(".").lower().split(".")
-    if len(words) >= 3 and words[2] == "svc":
-        return frozenset({(words[1], words[0])})
+    labels = str(target or "").rstrip(".").lower().split(".")
+    if len(labels) >= 3 and labels[2] == "svc":
+        return frozenset({(labels[1], labels[0])})
     # Resolvers complete short names by the search list of the client.
     return (
-        frozenset({(words[1] if len(words) > 1 else namespace, words[0])})
-        if target and len(words) <= 2
+        frozenset({(labels[1] if len(labels) > 1 else namespace, labels[0])})
+        if target and len(labels) <= 2
         else frozenset()
     )
 
 
-def _slice(one: Mapping[str, Any], _policy: Configuration) -> dict[str, Any]:
-    labels, namespace = one["metadata"].get("labels") or {}, one["metadata"].get("namespace") or ""
+def _slice(endpoint_slice: Mapping[str, Any], _policy: Configuration) -> dict[str, Any]:
+    labels, namespace = (
+        endpoint_slice["metadata"].get("labels") or {},
+        endpoint_slice["metadata"].get("namespace") or "",
+    )
     service = labels.get(SERVICE_NAME)
-    found = [address for endpoint in one.get("endpoints") or () for address in endpoint.get("addresses") or ()]
-    over_limit = len(found) > MOST_ADDRESSES
-    addresses = "" if over_limit else ",".join(address_of(address) for address in found)
-    by_name = one.get("addressType") == "FQDN"
+    endpoint_addresses = [
+        address for endpoint in endpoint_slice.get("endpoints") or () for address in endpoint.get("addresses") or ()
+    ]
+    over_limit = len(endpoint_addresses) > MOST_ADDRESSES
+    addresses = "" if over_limit else ",".join(address_of(address) for address in endpoint_addresses)
+    by_name = endpoint_slice.get("addressType") == "FQDN"
     return {
         "services": frozenset({(namespace, service)} if service else ()),
         "addresses": f",{addresses}," if addresses and not by_name else "",
@@ -195,40 +200,40 @@ def _slice(one: Mapping[str, Any], _policy: Configuration) -> dict[str, Any]:
     }
 
 
-def _ingress(one: Mapping[str, Any], policy: Configuration) -> dict[str, Any]:
-    spec, namespace = one.get("spec") or {}, one["metadata"].get("namespace") or ""
+def _ingress(ingress: Mapping[str, Any], policy: Configuration) -> dict[str, Any]:
+    spec, namespace = ingress.get("spec") or {}, ingress["metadata"].get("namespace") or ""
     paths = (path for rule in spec.get("rules") or () for path in (rule.get("http") or {}).get("paths") or ())
     backends = [spec.get("defaultBackend"), *(path.get("backend") for path in paths)]
     services = [backend["service"]["name"] for backend in backends if backend and backend.get("service")]
-    annotations = one["metadata"].get("annotations") or {}
+    annotations = ingress["metadata"].get("annotations") or {}
     classes = ingress_classes(spec.get("ingressClassName"), annotations)
-    public = [one for one in classes if class_is_public(one, annotations)]
+    public = [ingress_class for ingress_class in classes if class_is_public(ingress_class, annotations)]
     by_class = f"is of class {_shown(public)}, whose controller makes public addresses" if public else ""
     return {
         "services": frozenset((namespace, name) for name in services),
-        "opens": _unproven(load_balancer_addresses(one), policy) or by_class,
+        "opens": _unproven(load_balancer_addresses(ingress), policy) or by_class,
     }
 
 
-def _gateway(one: Mapping[str, Any], policy: Configuration) -> dict[str, Any]:
-    parts = ((one.get("status") or {}).get("addresses"), (one.get("spec") or {}).get("addresses"))
+def _gateway(gateway: Mapping[str, Any], policy: Configuration) -> dict[str, Any]:
+    parts = ((gateway.get("status") or {}).get("addresses"), (gateway.get("spec") or {}).get("addresses"))
     return {"opens": _unproven([str(a.get("value") or "") for part in parts for a in part or ()], policy)}
 
 
-def _route(one: Mapping[str, Any], _policy: Configuration) -> dict[str, Any]:
-    namespace, spec = one["metadata"].get("namespace") or "", one.get("spec") or {}
-    found = list(_backends(spec))
-    services = {(str(b.get("namespace") or namespace), str(b.get("name"))) for b in found if _is_service(b)}
-    accepted = _is_accepted(one)
+def _route(route: Mapping[str, Any], _policy: Configuration) -> dict[str, Any]:
+    namespace, spec = route["metadata"].get("namespace") or "", route.get("spec") or {}
+    backends = list(_backends(spec))
+    services = {(str(b.get("namespace") or namespace), str(b.get("name"))) for b in backends if _is_service(b)}
+    accepted = _is_accepted(route)
     parents = [p for p in spec.get("parentRefs") or () if not _is_service(p, default=GATEWAY.kind)]
     return {
         # A reference into another namespace needs permission there, which the gateway checks.
         "services": frozenset(name for name in services if name[0] == namespace or accepted),
-        "everything": any(not _is_service(b) and (b.get("namespace") or namespace) == namespace for b in found),
+        "everything": any(not _is_service(b) and (b.get("namespace") or namespace) == namespace for b in backends),
         "gateways": frozenset((str(p.get("namespace") or namespace), str(p.get("name"))) for p in parents),
         "opens": _unread(parents, spec.get("useDefaultGateways")),
         # The route of a group has several owners, and no controller.
-        "owner": " ".join(uid for _, uid in members_of(one)[:MOST_MEMBERS])[: MOST_MEMBERS * LONGEST_SHOWN],
+        "owner": " ".join(uid for _, uid in members_of(route)[:MOST_MEMBERS])[: MOST_MEMBERS * LONGEST_SHOWN],
     }
 
 
@@ -257,8 +262,8 @@ def _backends(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         for backend in rule.get("backendRefs") or ():
             yield backend
             filters += backend.get("filters") or ()
-        for one in filters:
-            targets = ((one.get(name) or {}).get("backendRef") for name in SENDING_FILTERS)
+        for route_filter in filters:
+            targets = ((route_filter.get(name) or {}).get("backendRef") for name in SENDING_FILTERS)
             yield from (target for target in targets if target)
 
 
@@ -290,12 +295,12 @@ def _shown(values: Iterable[object]) -> str:
 
 def exposure(service: Mapping[str, Any] | None, snapshot: ClusterSnapshot) -> str | None:
     """What leads to a model's pods from outside; None where every way is private. `service`: its own, live one."""
-    found = [_clause(way) for way in snapshot.exposures]
+    clauses = [_clause(path) for path in snapshot.exposures]
     if service is not None and (why := opens(service, snapshot.policy, given=False)):
-        found.insert(0, f"the model's own Service {why}")
-    return first_of(found, SHOWN, "; ") or None
+        clauses.insert(0, f"the model's own Service {why}")
+    return first_of(clauses, SHOWN, "; ") or None
 
 
-def _clause(way: Exposure) -> str:
-    where = one_line(f"{way.kind} '{way.namespace}/{way.name}'")
-    return f"{where} leads to pods of this model and {way.why}{written_by(way.writer)}"
+def _clause(path: Exposure) -> str:
+    where = one_line(f"{path.kind} '{path.namespace}/{path.name}'")
+    return f"{where} leads to pods of this model and {path.why}{written_by(path.writer)}"

@@ -27,8 +27,8 @@ class PublicSide:
     @property
     def message(self) -> str:
         """What happened, and how far the removal is."""
-        given = self.given or f"the load balancer gave the public address '{self.address}'"
-        return f"{given}; {'Service removed' if self.removed else 'the Service is being removed'}"
+        cause = self.given or f"the load balancer gave the public address '{self.address}'"
+        return f"{cause}; {'Service removed' if self.removed else 'the Service is being removed'}"
 
     def as_status(self) -> dict[str, Any]:
         return {"address": self.address, "serviceRemoved": self.removed}
@@ -45,8 +45,8 @@ def public_side(service: Mapping[str, Any] | None, snapshot: ClusterSnapshot, pl
 
 
 def _remembered(snapshot: ClusterSnapshot) -> PublicSide:
-    if known := snapshot.status.get("publicAddress"):
-        return PublicSide(str(known.get("address", "")), removed=True)
+    if recorded := snapshot.status.get("publicAddress"):
+        return PublicSide(str(recorded.get("address", "")), removed=True)
     before = snapshot.condition(ConditionType.ENDPOINT_PRIVATE) or {}
     return PublicSide("", removed=True, given=str(before.get("message", "")).partition(";")[0])
 

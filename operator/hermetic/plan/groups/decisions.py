@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from hermetic.api.modeldeployment import GroupState, ModelDeploymentSpec
+from hermetic.api.modeldeployment import ModelDeploymentSpec
+from hermetic.api.modeldeployment_status import GroupState
 from hermetic.api.times import timestamp
 from hermetic.engines.registry import engine_of
 from hermetic.objects.children import Phase

@@ -9,7 +9,7 @@ from typing import Any
 
 from hermetic.api.condition_updates import condition_of, is_true
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.api.reasons import Reason
+from hermetic.api.pod_reasons import PodReason
 from hermetic.api.times import zoned
 from hermetic.engines.launch import RANK_LABEL
 from hermetic.objects.groups import group_name
@@ -38,7 +38,7 @@ LONG_SERVICE = timedelta(minutes=10)
 class Fault:
     """Why a group must stop as a whole."""
 
-    reason: Reason
+    reason: PodReason
     message: str
 
 
@@ -240,7 +240,7 @@ def _ending(group: Group) -> Fault | None:
     ending = next((member for member in group.members if member.is_ending and member.rank < group.size), None)
     if ending is None:
         return None
-    return Fault(Reason.GROUP_MEMBER_LOST, f"{ending.title} is being deleted while the group runs")
+    return Fault(PodReason.GROUP_MEMBER_LOST, f"{ending.title} is being deleted while the group runs")
 
 
 def _ended(group: Group, spec: ModelDeploymentSpec) -> Fault | None:
@@ -252,7 +252,7 @@ def _ended(group: Group, spec: ModelDeploymentSpec) -> Fault | None:
     cause = cause_of_end(spec, status) if status else None
     phase = (first.pod.get("status") or {}).get("phase", "")
     why = cause or f"the pod ended (phase {phase})"
-    return Fault(Reason.GROUP_MEMBER_FAILED, f"{first.title}: {why}")
+    return Fault(PodReason.GROUP_MEMBER_FAILED, f"{first.title}: {why}")
 
 
 def _finished(member: Member) -> str:
@@ -274,7 +274,9 @@ def _replaced(group: Group) -> Fault | None:
         else:
             began = [sibling.ready_since for sibling in siblings if 0 in (sibling.rank, member.rank)]
         if member.created is not None and any(since is not None and since < member.created for since in began):
-            return Fault(Reason.GROUP_MEMBER_LOST, f"{member.title} was made after the engines of others had started")
+            return Fault(
+                PodReason.GROUP_MEMBER_LOST, f"{member.title} was made after the engines of others had started"
+            )
     return None
 
 
@@ -287,7 +289,7 @@ def _missing(group: Group, now: datetime) -> Fault | None:
     ranks = {member.rank for member in group.running}
     lost = ", ".join(str(rank) for rank in range(group.size) if rank not in ranks)
     return Fault(
-        Reason.GROUP_MEMBER_LOST,
+        PodReason.GROUP_MEMBER_LOST,
         f"no pod of rank {lost} exists, and the engines of others have started; if none is made, "
         f"'kubectl describe' of '{group.name}' shows why",
     )
@@ -299,7 +301,7 @@ def _not_placed(group: Group, now: datetime) -> Fault | None:
         return None
     seconds = int(GROUP_WAIT.total_seconds())
     return Fault(
-        Reason.GROUP_WAITING,
+        PodReason.GROUP_WAITING,
         f"rank {group.lacking} had no node after {seconds} s, and the GPUs of the others were given back",
     )
 
@@ -311,7 +313,7 @@ def _overdue(group: Group, spec: ModelDeploymentSpec, now: datetime) -> Fault | 
         return None
     ranks = ", ".join(str(member.rank) for member in group.running if not member.is_ready)
     return Fault(
-        Reason.STARTUP_BUDGET_EXCEEDED,
+        PodReason.STARTUP_BUDGET_EXCEEDED,
         f"rank {ranks} not ready within `startupBudgetSeconds` {spec.startup_budget_seconds} of the last start",
     )
 

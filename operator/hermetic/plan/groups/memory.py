@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from hermetic.api.reasons import Reason
+from hermetic.api.pod_reasons import PodReason
 from hermetic.api.text import cut_middle, one_line
 from hermetic.api.times import timestamp, zoned
 from hermetic.objects.names import MEMORY_ANNOTATION
@@ -32,7 +32,7 @@ class GroupMemory:
     failures: int = 0
     started_at: datetime | None = None
     stopped_at: datetime | None = None
-    reason: Reason | None = None
+    reason: PodReason | None = None
     message: str = ""
 
     @property
@@ -79,7 +79,7 @@ def memory_of(live: Mapping[str, Any], now: datetime) -> GroupMemory:
         failures=_count(fields.get("failures")),
         started_at=_past(fields.get("startedAt"), now),
         stopped_at=_past(fields.get("stoppedAt"), now),
-        reason=next((reason for reason in Reason if reason == word), None) if isinstance(word, str) else None,
+        reason=next((reason for reason in PodReason if reason == word), None) if isinstance(word, str) else None,
         message=shown(str(fields.get("message") or "")),
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hermetic.api.modeldeployment import MOST_GROUPS
-from hermetic.api.reasons import Reason
+from hermetic.api.modeldeployment_status import MOST_GROUPS
+from hermetic.api.pod_reasons import PodReason
 from hermetic.api.text import cut_middle
 from hermetic.plan.pod_diagnosis import PodDiagnosis
 from hermetic.plan.writes import GroupReport
@@ -38,7 +38,7 @@ def with_groups(groups: Sequence[GroupReport], diagnosis: PodDiagnosis | None) -
     if stopped is not None and stopped.reason is not None:
         return PodDiagnosis(stopped.reason, cut_middle(f"group '{stopped.name}': {stopped.message}", _LONGEST))
     waiting = next((group for group in groups if group.state == "Waiting" and group.message), None)
-    if waiting is not None and diagnosis is not None and diagnosis.reason is Reason.UNSCHEDULABLE:
+    if waiting is not None and diagnosis is not None and diagnosis.reason is PodReason.UNSCHEDULABLE:
         message = f"group '{waiting.name}': {waiting.message}: {diagnosis.message}"
-        return PodDiagnosis(Reason.GROUP_WAITING, cut_middle(message, _LONGEST))
+        return PodDiagnosis(PodReason.GROUP_WAITING, cut_middle(message, _LONGEST))
     return diagnosis

@@ -30,10 +30,10 @@ SHORT = 12
 
 def contents(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The spec of a pod or of a template, reduced to the fields that decide what runs."""
-    found: dict[str, Any] = {"marks": _marks(spec, OF_A_POD)}
+    content: dict[str, Any] = {"marks": _marks(spec, OF_A_POD)}
     for kind in CONTAINERS:
         if items := spec.get(kind):
-            found[kind] = [
+            content[kind] = [
                 {
                     "name": str(item.get("name", "")),
                     "image": str(item.get("image", ""))[:LONGEST_NAME],
@@ -41,7 +41,7 @@ def contents(spec: Mapping[str, Any]) -> dict[str, Any]:
                 }
                 for item in items
             ]
-    return found
+    return content
 
 
 def completed(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,15 +67,15 @@ def _with_mode(volume: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**volume, "secret": {"defaultMode": 0o644, **volume["secret"]}} if "secret" in volume else volume
 
 
-def containers(found: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def containers(content: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(kind, container) of every container."""
     for kind in CONTAINERS:
-        yield from ((kind, item) for item in found.get(kind) or ())
+        yield from ((kind, item) for item in content.get(kind) or ())
 
 
-def differing(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ...]:
+def differing(marks: Mapping[str, str], other_marks: Mapping[str, str]) -> tuple[str, ...]:
     """The fields in which two parts differ."""
-    return tuple(sorted(name for name in {*one, *other} if one.get(name) != other.get(name)))
+    return tuple(sorted(name for name in {*marks, *other_marks} if marks.get(name) != other_marks.get(name)))
 
 
 def _marks(item: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, str]:

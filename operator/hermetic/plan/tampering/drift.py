@@ -46,48 +46,51 @@ def differences(desired: Mapping[str, Any], live: Mapping[str, Any]) -> Iterator
 
 def holds_template(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
     """Whether the live object's pod template still holds every value of the desired one."""
-    wanted, found = desired["spec"]["template"], live["spec"]["template"]
-    return not any(True for _ in _differences(wanted, found, _first_keys(desired["kind"]), (FieldStep("template"),)))
+    desired_template, live_template = desired["spec"]["template"], live["spec"]["template"]
+    return not any(
+        True
+        for _ in _differences(desired_template, live_template, _first_keys(desired["kind"]), (FieldStep("template"),))
+    )
 
 
-def _differences(wanted: Any, found: Any, merged: Mapping[str, str], at: Steps) -> Iterator[Steps]:
-    if wanted == found:  # at rest this holds for nearly everything, and is decided in C
+def _differences(desired: Any, live: Any, merged: Mapping[str, str], at: Steps) -> Iterator[Steps]:
+    if desired == live:  # at rest this holds for nearly everything, and is decided in C
         return
-    if isinstance(wanted, dict):
-        yield from _in_fields(wanted, found, merged, at)
-    elif isinstance(wanted, (list, tuple)):
-        yield from _in_items(wanted, found, merged, at)
-    elif not ((wanted == "" and found is None) or (_field(at) == "sizeLimit" and _same_quantity(wanted, found))):
+    if isinstance(desired, dict):
+        yield from _in_fields(desired, live, merged, at)
+    elif isinstance(desired, (list, tuple)):
+        yield from _in_items(desired, live, merged, at)
+    elif not ((desired == "" and live is None) or (_field(at) == "sizeLimit" and _same_quantity(desired, live))):
         yield at
 
 
-def _in_fields(wanted: Mapping[str, Any], found: Any, merged: Mapping[str, str], at: Steps) -> Iterator[Steps]:
+def _in_fields(desired: Mapping[str, Any], live: Any, merged: Mapping[str, str], at: Steps) -> Iterator[Steps]:
     name = _field(at)
-    if not isinstance(found, dict):
-        if wanted or found is not None:
+    if not isinstance(live, dict):
+        if desired or live is not None:
             yield at
     elif name in WHOLE:
-        if _without_empty(wanted) != _without_empty(found):
+        if _without_empty(desired) != _without_empty(live):
             yield at
     elif name in QUANTITIES:
-        yield from ((*at, FieldStep(key)) for key, value in wanted.items() if not _same_quantity(value, found.get(key)))
+        yield from ((*at, FieldStep(key)) for key, value in desired.items() if not _same_quantity(value, live.get(key)))
     else:
-        for key, value in wanted.items():
-            yield from _differences(value, found.get(key), merged, (*at, FieldStep(key)))
+        for key, value in desired.items():
+            yield from _differences(value, live.get(key), merged, (*at, FieldStep(key)))
 
 
-def _in_items(wanted: Sequence[Any], found: Any, merged: Mapping[str, str], at: Steps) -> Iterator[Steps]:
+def _in_items(desired: Sequence[Any], live: Any, merged: Mapping[str, str], at: Steps) -> Iterator[Steps]:
     name = _field(at)
     key = merged.get(name)
-    if found is None:
-        if wanted:
+    if live is None:
+        if desired:
             yield at
     elif key is None:
-        if _without_empty(wanted) != _without_empty(found):
+        if _without_empty(desired) != _without_empty(live):
             yield at
     else:
-        by_key = {item.get(key): item for item in found}
-        for item in wanted:
+        by_key = {item.get(key): item for item in live}
+        for item in desired:
             steps = (*at[:-1], FieldStep(name, ((key, item[key]),)))
             if item[key] in by_key:
                 yield from _differences(item, by_key[item[key]], merged, steps)
@@ -115,10 +118,10 @@ def _without_empty(value: Any) -> Any:
     return value
 
 
-def _same_quantity(wanted: Any, found: Any) -> bool:
-    if wanted == found:
+def _same_quantity(desired: Any, live: Any) -> bool:
+    if desired == live:
         return True
     try:
-        return parse_quantity(wanted) == parse_quantity(found)
+        return parse_quantity(desired) == parse_quantity(live)
     except ValueError:
         return False

@@ -38,29 +38,29 @@ def _spelled(step: FieldStep) -> str:
 
 def kept(managed: Any) -> list[dict[str, Any]]:
     """Of metadata.managedFields, entries about the spec by other managers than the operator's apply; size-bounded."""
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     for entry in reversed(managed) if isinstance(managed, list) else ():
-        if len(found) == MOST_MANAGERS:
+        if len(entries) == MOST_MANAGERS:
             break
         fields = (entry.get("fieldsV1") or {}).get("f:spec")
         if not fields or (entry.get("manager"), entry.get("operation")) == OURS:
             continue
         name = {"manager": str(entry.get("manager") or "")[:LONGEST_NAME], "operation": entry.get("operation")}
         small = len(json.dumps(fields)) <= LARGEST_BOOK // MOST_MANAGERS
-        found.append({**name, "fieldsV1": {"f:spec": fields if small else {}}})
-    return found[::-1]
+        entries.append({**name, "fieldsV1": {"f:spec": fields if small else {}}})
+    return entries[::-1]
 
 
 def labellers(managed: Any) -> list[dict[str, Any]]:
     """Of metadata.managedFields, who but Kubernetes owns one of SELECTED_BY; bounded. Removals leave no entry."""
-    found: list[dict[str, Any]] = []
+    writers: list[dict[str, Any]] = []
     for entry in managed if isinstance(managed, list) else ():
-        held = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:labels") or {}
-        named: dict[str, Any] = {f"f:{label}": {} for label in SELECTED_BY if f"f:{label}" in held}
-        if named and entry.get("manager") != KUBERNETES and len(found) < MOST_MANAGERS:
+        labels = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:labels") or {}
+        named: dict[str, Any] = {f"f:{label}": {} for label in SELECTED_BY if f"f:{label}" in labels}
+        if named and entry.get("manager") != KUBERNETES and len(writers) < MOST_MANAGERS:
             name = str(entry.get("manager") or "")[:LONGEST_NAME]
-            found.append({"manager": name, "fieldsV1": {"f:metadata": {"f:labels": named}}})
-    return found
+            writers.append({"manager": name, "fieldsV1": {"f:metadata": {"f:labels": named}}})
+    return writers
 
 
 def writers(live: Mapping[str, Any], steps: Steps) -> tuple[str, ...]:

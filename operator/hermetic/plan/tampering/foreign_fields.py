@@ -100,8 +100,11 @@ def whole(desired: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, Any]
     if left or any(reference not in theirs for reference in ours):
         # A ModelDeployment that no longer asks for the object is no owner of it either.
         remaining = (reference for reference in theirs if reference.get("kind") != MODEL_DEPLOYMENT.kind)
-        others = [reference for reference in remaining if reference.get("uid") not in uids]
-        metadata |= {"ownerReferences": [*others, *ours], "resourceVersion": live_metadata["resourceVersion"]}
+        foreign_references = [reference for reference in remaining if reference.get("uid") not in uids]
+        metadata |= {
+            "ownerReferences": [*foreign_references, *ours],
+            "resourceVersion": live_metadata["resourceVersion"],
+        }
     if steering := _steering(desired, live):
         metadata |= {"annotations": {**metadata.get("annotations", {}), **dict.fromkeys(steering)}}
     return {
@@ -120,34 +123,34 @@ def _steering(desired: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[str,
     """Annotations by other managers that steer a Service."""
     if desired["kind"] != SERVICE.kind:
         return ()
-    ours, theirs = (one["metadata"].get("annotations") or {} for one in (desired, live))
+    ours, theirs = (manifest["metadata"].get("annotations") or {} for manifest in (desired, live))
     steer = (name for name, value in theirs.items() if value and (name.startswith(STEERING) or name in PUBLISHES))
     return tuple(sorted(name for name in steer if name not in ours))
 
 
-def _added(kind: str, wanted: Any, found: Any, at: Steps) -> Iterator[Steps]:
-    if wanted == found:
+def _added(kind: str, desired: Any, live: Any, at: Steps) -> Iterator[Steps]:
+    if desired == live:
         return
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        for key, value in found.items():
+    if isinstance(desired, dict) and isinstance(live, dict):
+        for key, value in live.items():
             steps = (*at, FieldStep(key))
-            if key in wanted:
-                yield from _added(kind, wanted[key], value, steps)
-            elif not _is_filled_in(kind, wanted, value, steps):
+            if key in desired:
+                yield from _added(kind, desired[key], value, steps)
+            elif not _is_filled_in(kind, desired, value, steps):
                 yield steps
     elif (
-        isinstance(wanted, (list, tuple))
-        and isinstance(found, (list, tuple))
+        isinstance(desired, (list, tuple))
+        and isinstance(live, (list, tuple))
         and (by := CHILDREN[kind].merge_keys.get(at[-1].field))
     ):
-        yield from _added_items(kind, by, wanted, found, at)
+        yield from _added_items(kind, by, desired, live, at)
 
 
 def _added_items(
-    kind: str, by: tuple[str, ...], wanted: Sequence[Any], found: Sequence[Any], at: Steps
+    kind: str, by: tuple[str, ...], desired: Sequence[Any], live: Sequence[Any], at: Steps
 ) -> Iterator[Steps]:
-    missing = {_key(item, by): item for item in wanted}
-    for item in found:
+    missing = {_key(item, by): item for item in desired}
+    for item in live:
         key = _key(item, by)
         steps = (*at[:-1], FieldStep(at[-1].field, tuple(zip(by, key, strict=True))))
         ours = missing.pop(key, None)
@@ -158,8 +161,8 @@ def _added_items(
             yield from _added(kind, ours, item, steps)
     if (
         not missing
-        and len(wanted) == len(found)
-        and [_key(one, by) for one in wanted] != [_key(one, by) for one in found]
+        and len(desired) == len(live)
+        and [_key(entry, by) for entry in desired] != [_key(entry, by) for entry in live]
     ):
         yield at  # order matters: variables refer to earlier ones, init containers run in turn
 
@@ -173,20 +176,20 @@ def _is_filled_in(kind: str, beside: Mapping[str, Any], value: Any, steps: Steps
         return True
     if CHILDREN[kind].runs_pods and steps[-1].field == "serviceAccount":
         return bool(value == beside.get("serviceAccountName"))
-    place = spelled(steps, keys=False)
-    if place == "spec.template.metadata.annotations":
+    path = spelled(steps, keys=False)
+    if path == "spec.template.metadata.annotations":
         return all(_is_filled_in(kind, value, inner, (*steps, FieldStep(name))) for name, inner in value.items())
-    expected = FILLED.get(kind, {}).get(place)
+    expected = FILLED.get(kind, {}).get(path)
     return expected is ANYTHING or (expected is not None and value == expected)
 
 
-def _patch(kind: str, wanted: Any, found: Any, at: Steps) -> Any:
-    if not isinstance(wanted, dict) or not isinstance(found, dict):
-        return wanted
-    patch = {key: _patch(kind, value, found.get(key), (*at, FieldStep(key))) for key, value in wanted.items()}
+def _patch(kind: str, desired: Any, live: Any, at: Steps) -> Any:
+    if not isinstance(desired, dict) or not isinstance(live, dict):
+        return desired
+    patch = {key: _patch(kind, value, live.get(key), (*at, FieldStep(key))) for key, value in desired.items()}
     gone = [
         key
-        for key, value in found.items()
-        if key not in wanted and not _is_filled_in(kind, wanted, value, (*at, FieldStep(key)))
+        for key, value in live.items()
+        if key not in desired and not _is_filled_in(kind, desired, value, (*at, FieldStep(key)))
     ]
     return {**patch, **dict.fromkeys(gone)}

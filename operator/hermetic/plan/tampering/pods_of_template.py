@@ -26,17 +26,17 @@ def not_of_the_changed(template: Mapping[str, Any], snapshot: ClusterSnapshot) -
     None where pods of the live template run and no compared field differs from what was rendered, for example an
     annotation only: such pods need not be replaced.
     """
-    wanted = _places(contents(completed(template["spec"])))
+    rendered = _places(contents(completed(template["spec"])))
     changed = _places(contents(completed(snapshot.workload.template.get("spec") or {})))
-    differing = {place for place in {*wanted, *changed} if wanted.get(place) != changed.get(place)}
-    held = [_places(pod.get("spec") or {}) for pod in running(snapshot) if template_of(pod) == template_of(template)]
+    differing = {path for path in {*rendered, *changed} if rendered.get(path) != changed.get(path)}
+    pods = [_places(pod.get("spec") or {}) for pod in running(snapshot) if template_of(pod) == template_of(template)]
     older = _of_earlier_templates(snapshot)
     if not differing:
-        return len(held) if older is None or older >= len(held) else None
+        return len(pods) if older is None or older >= len(pods) else None
     # Every place: a webhook that changes workloads is in the pods of the rendered template as well.
-    theirs = [one for one in held if all(one.get(place) == changed.get(place) for place in differing)]
-    ours = [one for one in held if one not in theirs and all(one.get(at) == wanted.get(at) for at in differing)]
-    unclear = len(held) - len(theirs) - len(ours)
+    theirs = [pod for pod in pods if all(pod.get(path) == changed.get(path) for path in differing)]
+    ours = [pod for pod in pods if pod not in theirs and all(pod.get(at) == rendered.get(at) for at in differing)]
+    unclear = len(pods) - len(theirs) - len(ours)
     return len(ours) + (unclear if older is None else min(unclear, max(0, older - len(ours))))
 
 
@@ -45,14 +45,14 @@ def were_started_with_a_proof(template: Mapping[str, Any], snapshot: ClusterSnap
 
     Such a template starts no pod. A webhook that changes workloads leads to it, and would change the correction too.
     """
-    held = [pod for pod in running(snapshot) if template_of(pod) == template_of(template)]
-    if not held or _of_earlier_templates(snapshot) != 0:
+    pods = [pod for pod in running(snapshot) if template_of(pod) == template_of(template)]
+    if not pods or _of_earlier_templates(snapshot) != 0:
         return False
     condition = snapshot.condition(ConditionType.ISOLATION_VERIFIED)
     if condition is None or condition.get("status") == "True":  # the status does not say yet that the gate is closed
         return condition is not None
     closed = datetime.fromisoformat(condition["lastTransitionTime"])
-    return all(_created(pod) <= closed for pod in held)
+    return all(_created(pod) <= closed for pod in pods)
 
 
 def _created(pod: Mapping[str, Any]) -> datetime:
@@ -65,13 +65,13 @@ def _of_earlier_templates(snapshot: ClusterSnapshot) -> int | None:
     return workload.existing_pods - workload.updated_pods if workload.is_observed else None
 
 
-def _places(found: Mapping[str, Any]) -> dict[Place, str]:
-    return dict(_each_place(found))
+def _places(content: Mapping[str, Any]) -> dict[Place, str]:
+    return dict(_each_place(content))
 
 
-def _each_place(found: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
-    yield from (((name,), mark) for name, mark in (found.get("marks") or {}).items())
-    for kind, container in containers(found):
+def _each_place(content: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
+    yield from (((name,), mark) for name, mark in (content.get("marks") or {}).items())
+    for kind, container in containers(content):
         at = (kind, container["name"])
         yield (*at, "image"), container["image"]
         yield from (((*at, name), mark) for name, mark in container["marks"].items())

@@ -43,8 +43,8 @@ class Strange:
 
 def strange(snapshot: ClusterSnapshot, now: datetime) -> Strange | None:
     """The first thing in the template or in a pod that was not rendered, containers and images first."""
-    found = tuple(_everything(snapshot, now))
-    return next((one for one in found if one.of_image), next(iter(found), None))
+    differences = tuple(_everything(snapshot, now))
+    return next((difference for difference in differences if difference.of_image), next(iter(differences), None))
 
 
 def contents_by_mark(workload: Workload) -> dict[str, dict[str, Any]]:
@@ -106,17 +106,17 @@ def _everything(snapshot: ClusterSnapshot, now: datetime) -> Iterator[Strange]:
     if snapshot.pods_truncated:
         yield Strange(PODS_TRUNCATED, of_image=True)
     for pod in sorted(snapshot.pods, key=lambda pod: str(pod["metadata"]["name"])):
-        held, where = pod.get("spec"), f"pod '{pod['metadata']['name']}'"
-        if not held or has_ended(pod):
+        content, where = pod.get("spec"), f"pod '{pod['metadata']['name']}'"
+        if not content or has_ended(pod):
             continue
-        yield from _images(where, held, snapshot)
+        yield from _images(where, content, snapshot)
         yield from _labels(where, pod, snapshot.owner)
         if not is_controlled(pod, snapshot.owner):
             controller = workload.kind.controller_of_pods(snapshot.owner)
             yield Strange(f"{where} is not controlled by {controller}", of_image=False)
         # A pod of an earlier template is being replaced, and that template is not known any more.
         if workload.is_present(pod):
-            yield from _fields(where, held, expected[template_of(pod)])
+            yield from _fields(where, content, expected[template_of(pod)])
         elif is_left_over(pod, snapshot) and rolled_out is not None and rolled_out <= now:
             message = f"{where} is not of the present template of {subject}, whose rollout is complete"
             yield Strange(message, of_image=False)
@@ -125,9 +125,11 @@ def _everything(snapshot: ClusterSnapshot, now: datetime) -> Iterator[Strange]:
 def _lasting(snapshot: ClusterSnapshot) -> Iterator[Strange]:
     for (kind, name), live in sorted(snapshot.children.items()):
         for steps in lasting(live):
-            by = "".join(f", written by '{one}' (field manager)" for one in writers(live, steps)[:1])
-            words = f"has {spelled(steps)}, which Hermetic did not render{by}, and which the API server does not let go"
-            yield Strange(f"{kind} '{one_line(name)}' {words}: delete it, and it is made anew", of_image=False)
+            by = "".join(f", written by '{writer}' (field manager)" for writer in writers(live, steps)[:1])
+            clause = (
+                f"has {spelled(steps)}, which Hermetic did not render{by}, and which the API server does not let go"
+            )
+            yield Strange(f"{kind} '{one_line(name)}' {clause}: delete it, and it is made anew", of_image=False)
 
 
 def _labels(where: str, pod: Mapping[str, Any], owner: Owner) -> Iterator[Strange]:
@@ -136,7 +138,7 @@ def _labels(where: str, pod: Mapping[str, Any], owner: Owner) -> Iterator[Strang
     for name, value in {**selector(owner), MANAGED_BY[0]: MANAGED_BY[1], **_of_member(pod, owner)}.items():
         if (metadata.get("labels") or {}).get(name) != value:
             by = writers(pod, (FieldStep("metadata"), FieldStep("labels"), FieldStep(name)))
-            named = ", ".join(f"'{one}'" for one in by)
+            named = ", ".join(f"'{writer}'" for writer in by)
             wrote = f", written by {named} (field manager)" if named else ""
             lost = "; no NetworkPolicy of the model covers it" if name in selector(owner) else ""
             yield Strange(f"{where} does not have the label {name}={value}{wrote}{lost}", of_image=False)
@@ -152,8 +154,8 @@ def _of_member(pod: Mapping[str, Any], owner: Owner) -> dict[str, str]:
     return {GROUP_LABEL: str(index), RANK_LABEL: rank}
 
 
-def _images(where: str, held: Mapping[str, Any], snapshot: ClusterSnapshot) -> Iterator[Strange]:
-    for kind, container in containers(held):
+def _images(where: str, content: Mapping[str, Any], snapshot: ClusterSnapshot) -> Iterator[Strange]:
+    for kind, container in containers(content):
         name, image = one_line(container["name"]), one_line(container["image"])
         runs = f"{where} holds container '{name}' ({kind}) with image '{image}'"
         if container["name"] not in OURS.get(kind, ()):
@@ -166,18 +168,18 @@ def _images(where: str, held: Mapping[str, Any], snapshot: ClusterSnapshot) -> I
             yield Strange(f"{runs}, whose registry may not be used in this namespace", of_image=True)
 
 
-def _fields(where: str, held: Mapping[str, Any], expected: Mapping[str, Any]) -> Iterator[Strange]:
-    wanted = {(kind, item["name"]): item for kind, item in containers(expected)}
-    for kind, item in containers(held):
-        known = wanted.get((kind, item["name"]))
-        if known is None:
+def _fields(where: str, content: Mapping[str, Any], expected: Mapping[str, Any]) -> Iterator[Strange]:
+    containers_of_template = {(kind, item["name"]): item for kind, item in containers(expected)}
+    for kind, item in containers(content):
+        template_container = containers_of_template.get((kind, item["name"]))
+        if template_container is None:
             continue
-        if item["image"] != known["image"]:
+        if item["image"] != template_container["image"]:
             image = one_line(item["image"])
             yield Strange(f"{where}: container '{item['name']}' has another image than its template: '{image}'", True)
-        if fields := differing(item["marks"], known["marks"]):
+        if fields := differing(item["marks"], template_container["marks"]):
             yield Strange(
                 f"{where}: container '{item['name']}' differs from its template in: {', '.join(fields)}", False
             )
-    if fields := differing(held["marks"], expected["marks"]):
+    if fields := differing(content["marks"], expected["marks"]):
         yield Strange(f"{where} differs from its template in: {', '.join(fields)}", False)

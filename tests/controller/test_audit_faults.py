@@ -49,9 +49,9 @@ PLACES: dict[str, tuple[str, Callable[..., Any], str]] = {
 }
 
 
-def faulty(place: str, scenario: Callable[[ClusterInMemory, Manager], Awaitable[None]]) -> None:
+def faulty(broken_part: str, scenario: Callable[[ClusterInMemory, Manager], Awaitable[None]]) -> None:
     """Run the scenario where the audit said Pass, and then had this defect for a minute."""
-    target, defect, _ = PLACES[place]
+    target, defect, _ = PLACES[broken_part]
 
     async def scenario_run() -> None:
         cluster = a_cluster()
@@ -67,7 +67,7 @@ def faulty(place: str, scenario: Callable[[ClusterInMemory, Manager], Awaitable[
                 cluster.put(an_attestation(key=an_ed25519_key(99)))
                 cluster.put(
                     {**_shop(), "metadata": {"name": "open", "namespace": "default"}}
-                ) if place == "report" else None
+                ) if broken_part == "report" else None
                 await rest(60)
                 await scenario(cluster, operator)
             await rest(LATER)
@@ -86,15 +86,18 @@ def _counted(operator: Manager) -> float:
     return sum(sample.value for sample in counted if sample.name.endswith("_total"))
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_a_defect_is_a_condition_a_metric_and_one_event_and_serving_goes_on(place: str) -> None:
+@pytest.mark.parametrize("broken_part", PLACES)
+def test_a_defect_is_a_condition_a_metric_and_one_event_and_serving_goes_on(broken_part: str) -> None:
     async def scenario(cluster: ClusterInMemory, operator: Manager) -> None:
         cluster.put(a_model())
         await rest(5)
         assert "ServiceAccount" in written(cluster), "a deployment is served all the same"
         assert condition(cluster, "AuditFaulty") == ("True", "AuditFault")
-        if place != "report":
-            assert status(cluster)["verdict"] in {PLACES[place][2], "Pass" if place == "signature" else "Unknown"}
+        if broken_part != "report":
+            assert status(cluster)["verdict"] in {
+                PLACES[broken_part][2],
+                "Pass" if broken_part == "signature" else "Unknown",
+            }
         assert _counted(operator) >= 1
         assert announced(cluster).count(("Warning", "AuditFault")) == 1
         before = writes(cluster)
@@ -102,7 +105,7 @@ def test_a_defect_is_a_condition_a_metric_and_one_event_and_serving_goes_on(plac
         assert writes(cluster) - before <= 6, "a defect that lasts is not written again and again"
         assert announced(cluster).count(("Warning", "AuditFault")) <= 1 + HOUR / 600
 
-    faulty(place, scenario)
+    faulty(broken_part, scenario)
 
 
 def test_a_defect_at_every_other_look_makes_no_storm(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -311,7 +311,7 @@ def _is_of(manifest: Manifest, kind: Kind) -> bool:
 def _as_selected(
     event_type: str, manifest: Manifest, selected: dict[Coordinates, Manifest], labels: str, fields: str
 ) -> tuple[str, Manifest] | None:
-    """The event that a watch with these selectors brings; `held` is what is selected so far, by coordinates."""
+    """The event that a watch with these selectors brings; `selected`: objects that it has shown, by coordinates."""
     before = selected.pop(coordinates(manifest), None)
     matches = matches_labels(manifest, labels) and matches_fields(manifest, fields)
     if matches and event_type != "DELETED":

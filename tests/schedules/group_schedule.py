@@ -155,16 +155,18 @@ class Watcher:
 
     def _read(self) -> States:
         half, waiting, stopped = set(), set(), set()
-        wanted = {model["metadata"]["name"]: model["spec"]["replicas"] for model in self.cluster.of_kind(MODEL)}
+        replicas_of_models = {
+            model["metadata"]["name"]: model["spec"]["replicas"] for model in self.cluster.of_kind(MODEL)
+        }
         for workload, pods in self.cluster.groups():
-            name, asked = workload["metadata"]["name"], workload["spec"]["replicas"]
+            name, replicas = workload["metadata"]["name"], workload["spec"]["replicas"]
             if len({pod["metadata"]["labels"].get(REVISION) for pod in pods}) > 1:
                 self.wrong[f"{name} has pods of two templates"] += 1
             if self._is_half(pods):
                 half.add(name)
-            if asked and any(not pod["spec"].get("nodeName") for pod in pods):
+            if replicas and any(not pod["spec"].get("nodeName") for pod in pods):
                 waiting.add(name)
-            if not asked and not pods and int(name.rpartition("-")[2]) < wanted.get(_model_of(name), 0):
+            if not replicas and not pods and int(name.rpartition("-")[2]) < replicas_of_models.get(_model_of(name), 0):
                 stopped.add(name)
         return States(frozenset(half), frozenset(waiting), frozenset(stopped))
 

@@ -391,7 +391,7 @@ def test_a_partition_that_a_node_lists_is_sized_by_its_own_memory(resource, labe
     assert (truth, reason) == ("True", "GpuMemorySufficient")
     assert "% of 24.0 GiB" in message or "% of 23.5 GiB" in message
     large = on_partitions(resource, 64, labels, L70)
-    assert blocked(large.pop("manifest"), **large).reason is Reason.INSUFFICIENT_GPU_MEMORY
+    assert blocked(large.pop("manifest"), **large).reason is SpecReason.INSUFFICIENT_GPU_MEMORY
 
 
 @pytest.mark.parametrize(

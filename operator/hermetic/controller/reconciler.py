@@ -167,18 +167,18 @@ class Reconciler:
     async def _delete_all(self, key: Key, deletions: Sequence[Deletion], outcome: Outcome) -> tuple[ApiRejection, ...]:
         """Delete each object once: until its watch event arrives, the snapshot still lists it as to be deleted."""
         refused: list[ApiRejection] = []
-        for one in deletions:
+        for deletion in deletions:
             requested = self._deleted.get(key, frozenset())
-            if one.uid in requested:
+            if deletion.uid in requested:
                 continue
             try:
-                await self._delete(one, outcome)
+                await self._delete(deletion, outcome)
             except HermeticError as error:
                 if not _is_final(error):
                     raise
-                refused.append(refusal(f"{one.kind.kind} '{one.name}'", error))
+                refused.append(refusal(f"{deletion.kind.kind} '{deletion.name}'", error))
             else:
-                self._deleted[key] = requested | {one.uid}
+                self._deleted[key] = requested | {deletion.uid}
         return tuple(refused)
 
     async def _apply_all(self, key: Key, changes: Sequence[Change], outcome: Outcome) -> tuple[ApiRejection, ...]:
@@ -191,9 +191,9 @@ class Reconciler:
                 refused.append(refusal(_subject(change), answer))
             elif isinstance(answer, ApiRejection):
                 refused.append(answer)
-        if (broken := next((one for one in answers if _is_to_be_tried_again(one)), None)) is not None:
-            for one in refused:  # retried with the rest; until then not in the status
-                log.warning("refused", ns=key[0], name=key[1], reason=one.reason, because=one.message)
+        if (broken := next((answer for answer in answers if _is_to_be_tried_again(answer)), None)) is not None:
+            for rejection in refused:  # retried with the rest; until then not in the status
+                log.warning("refused", ns=key[0], name=key[1], reason=rejection.reason, because=rejection.message)
             raise broken
         return tuple(refused)
 
@@ -221,8 +221,8 @@ class Reconciler:
         kind, name = BY_KIND[manifest["kind"]], manifest["metadata"]["name"]
         live = await named(self._api, kind, name, namespace=manifest["metadata"].get("namespace"))
         if live is not None and snapshot is not None and not is_ours(live, snapshot.owner):
-            found = obstacle(live, snapshot.owner)
-            return ApiRejection(_subject(change), found.reason, found.message)
+            block = obstacle(live, snapshot.owner)
+            return ApiRejection(_subject(change), block.reason, block.message)
         if live is not None:
             self._store.put(live)
         raise conflict
@@ -269,8 +269,10 @@ class Reconciler:
                 "model state changed", ns=namespace, name=name, before=change.before, after=change.after,
                 reason=change.reason, because=change.message,
             )  # fmt: skip
-        for one in announcements(snapshot.status, computed):
-            self._recorder.record(live, severity=one.severity, reason=one.reason, action=one.action, note=one.note)
+        for event in announcements(snapshot.status, computed):
+            self._recorder.record(
+                live, severity=event.severity, reason=event.reason, action=event.action, note=event.note
+            )
 
     def _requeue_after(self, key: Key, decided: Plan) -> float | None:
         moments = [self._backoff.next_retry(key, self._clock.monotonic())]

@@ -49,12 +49,12 @@ def status(
 ) -> Status:
     """The whole status: `snapshot` is taken after the plan was applied."""
     # With zero replicas, a pod that is not ready is terminating; do not report it.
-    found = with_groups(plan.groups, diagnose_pods(spec, snapshot, now)) if spec.wanted_replicas else None
-    start = reported_start(spec, snapshot, now) if found is None else None
-    odd = strange(snapshot, now)
+    diagnosis = with_groups(plan.groups, diagnose_pods(spec, snapshot, now)) if spec.wanted_replicas else None
+    start = reported_start(spec, snapshot, now) if diagnosis is None else None
+    deviation = strange(snapshot, now)
     verified_by, checked = verifier(spec, snapshot), checked_pods(snapshot)
     parts = [
-        _images_pinned(odd, plan),
+        _images_pinned(deviation, plan),
         _weights_verified(spec, snapshot, plan, verified_by),
         *((plan.placement.condition(),) if plan.placement is not None else ()),
         *((caches,) if (caches := cache_use(spec, required=is_required(verified_by))) is not None else ()),
@@ -62,13 +62,13 @@ def status(
         _isolation_verified(spec, snapshot, plan),
         _endpoint_private(spec, snapshot, plan),
         *((route,) if (route := route_served(spec, snapshot)) is not None else ()),
-        _available(spec, snapshot, found),
+        _available(spec, snapshot, diagnosis),
         *((scaler,) if (scaler := autoscaler_active(spec, snapshot, plan)) is not None else ()),
     ]
-    hindered = _hindered(spec, snapshot, plan, refusals, parts, odd)
-    ready = hindered or _serves(spec, snapshot, plan, parts, found, start)
+    hindered = _hindered(spec, snapshot, plan, refusals, parts, deviation)
+    ready = hindered or _serves(spec, snapshot, plan, parts, diagnosis, start)
     updates = [ready, *_kstatus(ready), *parts]
-    whole = {
+    fields = {
         "observedGeneration": snapshot.generation,
         "conditions": [dated(update, snapshot.generation, snapshot.status, now) for update in updates],
         "replicas": snapshot.workload.existing_replicas,
@@ -76,13 +76,13 @@ def status(
         "plan": planned_status(spec, plan.placement),
     }
     endpoint, results = _endpoint(spec, snapshot), accelerators(checked)
-    whole |= {"endpoint": endpoint} if endpoint else {}
-    whole |= {"serving": _serving(spec, snapshot, endpoint)} | ({"start": start} if start is not None else {})
-    whole |= {"accelerators": results} if results else {}
-    whole |= {"groups": groups_status(plan.groups)} if plan.groups else {}
-    whole |= {"adapters": adapter_states(spec, snapshot)} if spec.adapters else {}
+    fields |= {"endpoint": endpoint} if endpoint else {}
+    fields |= {"serving": _serving(spec, snapshot, endpoint)} | ({"start": start} if start is not None else {})
+    fields |= {"accelerators": results} if results else {}
+    fields |= {"groups": groups_status(plan.groups)} if plan.groups else {}
+    fields |= {"adapters": adapter_states(spec, snapshot)} if spec.adapters else {}
     public = public_side(_our_service(snapshot), snapshot, plan)
-    return whole | ({"publicAddress": public.as_status()} if public is not None and public.address else {})
+    return fields | ({"publicAddress": public.as_status()} if public is not None and public.address else {})
 
 
 def status_unreadable(snapshot: ClusterSnapshot, message: str, now: datetime) -> Status:
@@ -101,17 +101,17 @@ def same_status(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
     return _comparable(new) == _comparable(old)
 
 
-def _comparable(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**found, "conditions": {c["type"]: dict(c) for c in found.get("conditions") or () if c["type"] in OURS}}
+def _comparable(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**fields, "conditions": {c["type"]: dict(c) for c in fields.get("conditions") or () if c["type"] in OURS}}
 
 
-def _images_pinned(found: Strange | None, plan: Plan) -> ConditionUpdate:
+def _images_pinned(deviation: Strange | None, plan: Plan) -> ConditionUpdate:
     kind = ConditionType.IMAGES_PINNED
     blocked = _blocks(plan, kind)
     if blocked is not None:
         return _from_block(kind, blocked)
-    if found is not None and found.of_image:
-        return ConditionUpdate(kind, "False", Reason.NOT_AS_RENDERED, found.message)
+    if deviation is not None and deviation.of_image:
+        return ConditionUpdate(kind, "False", Reason.NOT_AS_RENDERED, deviation.message)
     return ConditionUpdate(kind, "True", Reason.PINNED_BY_DIGEST, "every image is named by digest and allowed here")
 
 
@@ -193,21 +193,21 @@ def _as_asked(
 
 def _private_address(spec: ModelDeploymentSpec, service: Mapping[str, Any]) -> str | None:
     """The load balancer's address: the one that the spec names, else the first. None until it has been given."""
-    asked = _asked_address(spec)
-    given = load_balancer_addresses(service)
-    return next((address for address in given if asked in (None, address)), None)
+    requested = _requested_address(spec)
+    addresses = load_balancer_addresses(service)
+    return next((address for address in addresses if requested in (None, address)), None)
 
 
-def _asked_address(spec: ModelDeploymentSpec) -> str | None:
+def _requested_address(spec: ModelDeploymentSpec) -> str | None:
     balancer = spec.endpoint.internal_load_balancer
     return balancer.address if balancer is not None else None
 
 
 def _awaited(spec: ModelDeploymentSpec, service: Mapping[str, Any]) -> str:
-    given = load_balancer_addresses(service)
-    if not given:
+    addresses = load_balancer_addresses(service)
+    if not addresses:
         return "the internal load balancer has no address yet"
-    return f"the internal load balancer has the address '{given[0]}', not yet '{_asked_address(spec)}' as asked"
+    return f"the internal load balancer has the address '{addresses[0]}', not yet '{_requested_address(spec)}' as asked"
 
 
 def _our_service(snapshot: ClusterSnapshot) -> Mapping[str, Any] | None:
@@ -215,7 +215,7 @@ def _our_service(snapshot: ClusterSnapshot) -> Mapping[str, Any] | None:
     return live if live is not None and is_ours(live, snapshot.owner) else None
 
 
-def _available(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, found: PodDiagnosis | None) -> ConditionUpdate:
+def _available(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, diagnosis: PodDiagnosis | None) -> ConditionUpdate:
     kind = ConditionType.AVAILABLE
     if spec.wanted_replicas == 0:
         return ConditionUpdate(kind, "False", Reason.SCALED_TO_ZERO, "`replicas` is 0")
@@ -225,8 +225,8 @@ def _available(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, found: PodD
     if snapshot.workload.live is None:
         message = f"the {workload_kind(spec).resource.kind} does not exist yet"
         return ConditionUpdate(kind, "False", Reason.WORKLOAD_NOT_CREATED, message)
-    if found is not None:
-        return ConditionUpdate(kind, "False", found.reason, found.message)
+    if diagnosis is not None:
+        return ConditionUpdate(kind, "False", diagnosis.reason, diagnosis.message)
     reason = Reason.STARTING if serving == 0 else Reason.UNAVAILABLE
     return ConditionUpdate(kind, "False", reason, f"{_of(serving, spec.wanted_replicas)} serve")
 
@@ -241,19 +241,19 @@ def _hindered(
     plan: Plan,
     refusals: tuple[ApiRejection, ...],
     parts: list[ConditionUpdate],
-    odd: Strange | None,
+    deviation: Strange | None,
 ) -> ConditionUpdate | None:
     """The condition Ready where something fails: the first of refusals, gates, endpoint, drift."""
     if refusals:
         return _not_ready(refusals[0].reason, refusals[0].message)
     if plan.blocked is not None:
-        kept = "; the pods that run keep serving" if snapshot.workload.serving_pods else ""
-        kept += _replacements(plan, snapshot) if kept else ""
-        held = "; the change of the pods waits for it" if plan.held and kept else ""
-        held += _waiting(spec, plan, snapshot)
-        return _not_ready(plan.blocked.reason, plan.blocked.message + kept + held)
+        serving_clause = "; the pods that run keep serving" if snapshot.workload.serving_pods else ""
+        serving_clause += _replacements(plan, snapshot) if serving_clause else ""
+        waiting_clause = "; the change of the pods waits for it" if plan.held and serving_clause else ""
+        waiting_clause += _waiting(spec, plan, snapshot)
+        return _not_ready(plan.blocked.reason, plan.blocked.message + serving_clause + waiting_clause)
     broken = next((part for part in _of_the_endpoint(parts) if part.status == "False"), None)
-    return _not_ready(broken.reason, broken.message) if broken is not None else _altered(odd, plan)
+    return _not_ready(broken.reason, broken.message) if broken is not None else _altered(deviation, plan)
 
 
 def _serves(
@@ -261,13 +261,13 @@ def _serves(
     snapshot: ClusterSnapshot,
     plan: Plan,
     parts: list[ConditionUpdate],
-    found: PodDiagnosis | None,
+    diagnosis: PodDiagnosis | None,
     start: Mapping[str, Any] | None,
 ) -> ConditionUpdate:
     """The condition Ready where nothing fails except, possibly, the pods."""
     if _settled(spec, snapshot) and not has_older_pods(plan.groups):
         return _settled_verdict(spec, snapshot, _of_the_endpoint(parts))
-    return _not_settled(spec, snapshot, plan, found, start)
+    return _not_settled(spec, snapshot, plan, diagnosis, start)
 
 
 def _of_the_endpoint(parts: list[ConditionUpdate]) -> list[ConditionUpdate]:
@@ -291,19 +291,19 @@ def _waiting(spec: ModelDeploymentSpec, plan: Plan, snapshot: ClusterSnapshot) -
     return f"; {absent} of {expected} pods have not started and start by themselves when isolation is proven"
 
 
-def _altered(found: Strange | None, plan: Plan) -> ConditionUpdate | None:
+def _altered(deviation: Strange | None, plan: Plan) -> ConditionUpdate | None:
     """What others changed and is not corrected: objects that another writer keeps changing back, then pods."""
     if plan.contested:
         return _not_ready(Reason.DRIFT_CONTESTED, _contested_by(plan.contested[0]))
-    return None if found is None else _not_ready(Reason.NOT_AS_RENDERED, found.message)
+    return None if deviation is None else _not_ready(Reason.NOT_AS_RENDERED, deviation.message)
 
 
-def _contested_by(found: Contested) -> str:
-    kind, name = found.child
+def _contested_by(contested: Contested) -> str:
+    kind, name = contested.child
     sentence = f"{kind} '{name}' is changed back as often as it is corrected"
-    named = ", ".join(f"'{writer}'" for writer in found.writers)
+    named = ", ".join(f"'{writer}'" for writer in contested.writers)
     by = f", written by {named} (field manager)" if named else ""
-    return f"{sentence}: {found.place}{by}" if found.place else sentence
+    return f"{sentence}: {contested.place}{by}" if contested.place else sentence
 
 
 def _settled_verdict(
@@ -331,11 +331,11 @@ def _not_settled(
     spec: ModelDeploymentSpec,
     snapshot: ClusterSnapshot,
     plan: Plan,
-    found: PodDiagnosis | None,
+    diagnosis: PodDiagnosis | None,
     start: Mapping[str, Any] | None,
 ) -> ConditionUpdate:
-    if found is not None:
-        return _not_ready(found.reason, found.message)
+    if diagnosis is not None:
+        return _not_ready(diagnosis.reason, diagnosis.message)
     if spec.wanted_replicas == 0:
         return _not_ready(Reason.ROLLING_OUT, "scaling to zero; pods are ending")
     serving = _of(snapshot.workload.serving_replicas, spec.wanted_replicas)
@@ -419,9 +419,9 @@ def _endpoint(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> dict[str,
         return gateway_endpoint(spec, snapshot)
     address = f"{snapshot.owner.name}.{snapshot.owner.namespace}.svc"
     if spec.endpoint.internal_load_balancer is not None:
-        given = _private_address(spec, service)
-        if given is None:
+        private_address = _private_address(spec, service)
+        if private_address is None:
             return None
-        address = given
+        address = private_address
     scheme = "https" if spec.endpoint.tls is not None else "http"
     return {"url": f"{scheme}://{address}:{spec.endpoint.client_port}/v1", "address": address}

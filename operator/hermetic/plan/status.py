@@ -11,8 +11,6 @@ from hermetic.api.conditions import ConditionType
 from hermetic.api.gateway_reasons import GatewayReason
 from hermetic.api.modeldeployment import ModelDeploymentSpec
 from hermetic.api.reasons import Reason
-from hermetic.engines.registry import engine_of
-from hermetic.kinds import SERVICE
 from hermetic.objects.names import selector
 from hermetic.objects.weights_verifier import Verifier, is_required
 from hermetic.objects.workloads.registry import expected_pods, workload_kind
@@ -22,12 +20,10 @@ from hermetic.plan.adapters import adapter_states
 from hermetic.plan.api_rejections import ApiRejection
 from hermetic.plan.autoscaling import autoscaler_active
 from hermetic.plan.cache_use import cache_use
-from hermetic.plan.child_states import is_ours
-from hermetic.plan.exposure.addresses import load_balancer_addresses, public_addresses
-from hermetic.plan.exposure.exposing_objects import exposure
+from hermetic.plan.endpoint_status import endpoint_of, endpoint_private, own_service
 from hermetic.plan.exposure.public_side import public_side
 from hermetic.plan.gate_results import Blocks
-from hermetic.plan.gateway_route import gateway_endpoint, gateway_is_private, route_served
+from hermetic.plan.gateway_route import route_served
 from hermetic.plan.groups.reported import groups_status, has_older_pods, with_groups
 from hermetic.plan.isolation import enforcement
 from hermetic.plan.planned_status import planned_status
@@ -60,7 +56,7 @@ def status(
         *((caches,) if (caches := cache_use(spec, required=is_required(verified_by))) is not None else ()),
         accelerators_healthy(spec, snapshot, checked),
         _isolation_verified(spec, snapshot, plan),
-        _endpoint_private(spec, snapshot, plan),
+        endpoint_private(spec, snapshot, plan),
         *((route,) if (route := route_served(spec, snapshot)) is not None else ()),
         _available(spec, snapshot, diagnosis),
         *((scaler,) if (scaler := autoscaler_active(spec, snapshot, plan)) is not None else ()),
@@ -75,13 +71,13 @@ def status(
         "selector": ",".join(f"{key}={value}" for key, value in selector(snapshot.owner).items()),
         "plan": planned_status(spec, plan.placement),
     }
-    endpoint, results = _endpoint(spec, snapshot), accelerators(checked)
+    endpoint, results = endpoint_of(spec, snapshot), accelerators(checked)
     fields |= {"endpoint": endpoint} if endpoint else {}
     fields |= {"serving": _serving(spec, snapshot, endpoint)} | ({"start": start} if start is not None else {})
     fields |= {"accelerators": results} if results else {}
     fields |= {"groups": groups_status(plan.groups)} if plan.groups else {}
     fields |= {"adapters": adapter_states(spec, snapshot)} if spec.adapters else {}
-    public = public_side(_our_service(snapshot), snapshot, plan)
+    public = public_side(own_service(snapshot), snapshot, plan)
     return fields | ({"publicAddress": public.as_status()} if public is not None and public.address else {})
 
 
@@ -149,70 +145,6 @@ def _isolation_verified(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, pl
     return ConditionUpdate(
         kind, "True", Reason.ISOLATION_PROVEN, "fresh evidence shows that the node subnets have no egress path"
     )
-
-
-def _endpoint_private(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, plan: Plan) -> ConditionUpdate:
-    kind, service = ConditionType.ENDPOINT_PRIVATE, _our_service(snapshot)
-    if (public := public_side(service, snapshot, plan)) is not None:
-        return ConditionUpdate(kind, "False", Reason.PUBLIC_ADDRESS, public.message)
-    gateway = gateway_is_private(spec, snapshot)
-    if gateway is not None and gateway.status == "False":
-        return gateway
-    if (exposed := exposure(service, snapshot)) is not None:
-        return ConditionUpdate(kind, "False", Reason.ENDPOINT_EXPOSED, exposed)
-    if service is None:
-        return ConditionUpdate(kind, "Unknown", Reason.ENDPOINT_NOT_CREATED, "the Service does not exist yet")
-    return _as_asked(spec, snapshot, service, gateway)
-
-
-def _as_asked(
-    spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, service: Mapping[str, Any], gateway: ConditionUpdate | None
-) -> ConditionUpdate:
-    """For a Service that nothing public leads to: whether all kinds could be listed, and whether it has its address."""
-    kind = ConditionType.ENDPOINT_PRIVATE
-    if snapshot.unseen:
-        sentence = (
-            f"the operator may not list {', '.join(snapshot.unseen)}, of which one may lead to the pods from outside"
-        )
-        return ConditionUpdate(kind, "Unknown", Reason.PERMISSION_LOST, f"{sentence}; apply the RBAC of manifests/")
-    if snapshot.malformed:
-        kinds = ", ".join(snapshot.malformed)
-        sentence = f"an object among {kinds} is not understood and may lead to the pods from outside"
-        fix = "correct or delete it: the operator's log names it (`event not understood`, `object not understood`)"
-        return ConditionUpdate(kind, "Unknown", Reason.PERMISSION_LOST, f"{sentence}; {fix}")
-    keyless = f"; {engine_of(spec).without_a_key}" if spec.endpoint.api_key is not None else ""
-    if spec.endpoint.gateway is not None:
-        private = ConditionUpdate(kind, "True", Reason.PRIVATE_ADDRESS, "the gateway's addresses are private" + keyless)
-        return gateway or private
-    if spec.endpoint.internal_load_balancer is None:
-        return ConditionUpdate(kind, "True", Reason.CLUSTER_INTERNAL, "reachable inside the cluster only" + keyless)
-    if _private_address(spec, service) is None:
-        return ConditionUpdate(kind, "Unknown", Reason.LOAD_BALANCER_PENDING, _awaited(spec, service))
-    return ConditionUpdate(kind, "True", Reason.PRIVATE_ADDRESS, "the load balancer's address is private" + keyless)
-
-
-def _private_address(spec: ModelDeploymentSpec, service: Mapping[str, Any]) -> str | None:
-    """The load balancer's address: the one that the spec names, else the first. None until it has been given."""
-    requested = _requested_address(spec)
-    addresses = load_balancer_addresses(service)
-    return next((address for address in addresses if requested in (None, address)), None)
-
-
-def _requested_address(spec: ModelDeploymentSpec) -> str | None:
-    balancer = spec.endpoint.internal_load_balancer
-    return balancer.address if balancer is not None else None
-
-
-def _awaited(spec: ModelDeploymentSpec, service: Mapping[str, Any]) -> str:
-    addresses = load_balancer_addresses(service)
-    if not addresses:
-        return "the internal load balancer has no address yet"
-    return f"the internal load balancer has the address '{addresses[0]}', not yet '{_requested_address(spec)}' as asked"
-
-
-def _our_service(snapshot: ClusterSnapshot) -> Mapping[str, Any] | None:
-    live = snapshot.child(SERVICE)
-    return live if live is not None and is_ours(live, snapshot.owner) else None
 
 
 def _available(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot, diagnosis: PodDiagnosis | None) -> ConditionUpdate:
@@ -409,19 +341,3 @@ def _blocks(plan: Plan, kind: ConditionType) -> Blocks | None:
 
 def _from_block(kind: ConditionType, block: Blocks) -> ConditionUpdate:
     return ConditionUpdate(kind, block.truth, block.reason, block.message)
-
-
-def _endpoint(spec: ModelDeploymentSpec, snapshot: ClusterSnapshot) -> dict[str, str] | None:
-    service = _our_service(snapshot)
-    if service is None or public_addresses(service, snapshot.policy):
-        return None
-    if spec.endpoint.gateway is not None:
-        return gateway_endpoint(spec, snapshot)
-    address = f"{snapshot.owner.name}.{snapshot.owner.namespace}.svc"
-    if spec.endpoint.internal_load_balancer is not None:
-        private_address = _private_address(spec, service)
-        if private_address is None:
-            return None
-        address = private_address
-    scheme = "https" if spec.endpoint.tls is not None else "http"
-    return {"url": f"{scheme}://{address}:{spec.endpoint.client_port}/v1", "address": address}

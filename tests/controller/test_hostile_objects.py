@@ -21,7 +21,7 @@ from hermetic.plan.child_states import is_ours
 from tests.controller.running import a_model, rest, running, where
 from tests.fakes.cluster_in_memory import ClusterInMemory
 from tests.fakes.virtual_loop import virtually
-from tests.renderings import OWNER_UID, RENDERINGS
+from tests.renderings import GROUP_RENDERINGS, OWNER_UID, RENDERINGS
 from tests.scenarios import BAKED_IMAGE
 from tests.snapshots import spec_of
 from tests.traced_memory import traced_memory
@@ -136,10 +136,12 @@ def test_children_of_an_owner_that_comes_later_are_kept_whole() -> None:
     assert snapshot.children["Deployment", "n3"]["spec"]["containers"][0]["args"] == [many(3)]
 
 
-@pytest.mark.parametrize("shape", RENDERINGS)
-def test_nothing_of_what_is_rendered_is_cut(shape: str) -> None:
-    owner = Owner("team-a", RENDERINGS[shape]["metadata"]["name"], OWNER_UID)
-    for child in render(owner, spec_of(RENDERINGS[shape])):
+@pytest.mark.parametrize(
+    "manifest", [*RENDERINGS.values(), *GROUP_RENDERINGS.values()], ids=[*RENDERINGS, *GROUP_RENDERINGS]
+)
+def test_nothing_of_what_is_rendered_is_cut(manifest: dict[str, Any]) -> None:
+    owner = Owner("team-a", manifest["metadata"]["name"], OWNER_UID)
+    for child in render(owner, spec_of(manifest)):
         cut_object = cut(BY_KIND[child["kind"]], child, owner.key, ModelMetadata())
         assert json.dumps(cut_object, sort_keys=True) == json.dumps(child, sort_keys=True)
 

@@ -4,7 +4,7 @@ A tensor is the number of its bytes and one value that stands for all of its ele
 its GPU's rate says, on a clock that only operations move and that events read.
 """
 
-# ruff: noqa: ARG002, ARG005 - the signatures of torch
+# ruff: noqa: ARG002 - the signatures of torch
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -118,13 +118,13 @@ class SimulatedTorch:
 
     def __init__(self, number: int, dials: Dials | None = None) -> None:
         self.dials = dials or Dials()
-        self.clock = 0.0
+        self.clock = self.synchronized = 0.0
         self.cuda = SimpleNamespace(
             device_count=lambda: number,
             init=lambda: None,
-            Event=lambda enable_timing: Event(self),
+            Event=lambda enable_timing: Event(self, enable_timing),
             device=self._current,
-            synchronize=lambda _device: None,
+            synchronize=self._synchronize,
             empty_cache=lambda: None,
             nccl=SimpleNamespace(all_reduce=self._all_reduce),
         )
@@ -205,6 +205,9 @@ class SimulatedTorch:
         if (error := self.dials.errors.get(operation)) is not None:
             raise error
 
+    def _synchronize(self, _device: Device) -> None:
+        self.synchronized = self.clock
+
     @contextmanager
     def _current(self, _device: Device) -> Iterator[None]:
         yield
@@ -213,14 +216,16 @@ class SimulatedTorch:
 class Event:
     """A point in the time of the simulated GPUs."""
 
-    def __init__(self, torch: SimulatedTorch) -> None:
-        self._torch, self._at = torch, 0.0
+    def __init__(self, torch: SimulatedTorch, is_timed: bool) -> None:
+        self._torch, self._at, self._is_timed = torch, 0.0, is_timed
 
     def record(self) -> None:
         self._at = self._torch.clock
 
     def elapsed_time(self, other: Event) -> float:
-        """Milliseconds."""
+        """Milliseconds. torch refuses events that were made without timing, and those that are not complete."""
+        if not self._is_timed or not other._is_timed or other._at > self._torch.synchronized:
+            raise RuntimeError("Both events must be created with enable_timing=True and be completed")
         return (other._at - self._at) * 1000
 
 

@@ -138,6 +138,11 @@ def test_the_rates_are_those_of_the_slowest_gpu(checked):
     assert {name: result[name] for name in halves} == pytest.approx(halves, rel=0.001)
 
 
+def test_the_rate_between_gpus_counts_no_copy_within_a_gpu(checked):
+    dials = Dials(memory_gbs=100, to_device_gbs=50, to_host_gbs=50)
+    assert checked("Warn", SimulatedTorch(GPUS, dials))[1]["peerGBs"] == pytest.approx(dials.peer_gbs, rel=0.001)
+
+
 def test_a_deviation_of_rounding_is_no_fault(checked):
     assert checked("Require", SimulatedTorch(GPUS, Dials(deviation={1: 0.009})))[1]["verdict"] == "Pass"
 
@@ -157,7 +162,8 @@ def test_the_pcie_link_is_read_while_copies_to_the_gpu_run(monkeypatch):
     """An idle link has a lower generation: read after the copies, it would look reduced."""
     events: list[str] = []
     torch = SimulatedTorch(1, Dials(on_copy=lambda: events.append("copy")))
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda _device: events.append("wait"))
+    synchronize = torch.cuda.synchronize
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: (events.append("wait"), synchronize(device)))
     monkeypatch.setattr(accelerator_checks, "pcie_findings", lambda _gpu: events.append("read") or ())
     accelerator_checks.host_rates(torch, accelerator_checks.Gpu(SimulatedNvml([dict(HEALTHY)]), 0), 0)
     assert events.count("read") == 1

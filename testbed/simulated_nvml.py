@@ -19,7 +19,7 @@ FOLDER = Path("/run/simulated-gpus")
 LIBRARY = "libnvidia-ml.so.1"
 NEXT_STATE = "next.json"
 """The state that the device plug-in gives to the next device that it hands out."""
-NOT_SUPPORTED, GPU_IS_LOST = 3, 15
+UNINITIALIZED, NOT_SUPPORTED, GPU_IS_LOST = 1, 3, 15
 AGGREGATE = 1
 """nvmlEccCounterType_t of errors over the life of the GPU, which a restart of the driver does not clear."""
 HEALTHY: dict[str, Any] = {
@@ -43,16 +43,19 @@ class SimulatedNvml:
     refusal."""
 
     def __init__(self, gpus: list[dict[str, Any]], old_driver: bool = False) -> None:
-        self._gpus = gpus
+        self._gpus, self._is_initialized = gpus, False
         if old_driver:  # before release 535
             self.nvmlDeviceGetCurrentClocksThrottleReasons = self._clocks
         else:
             self.nvmlDeviceGetCurrentClocksEventReasons = self._clocks
 
     def nvmlInit_v2(self) -> int:
+        self._is_initialized = True
         return 0
 
     def nvmlDeviceGetCount_v2(self, count: Any) -> int:
+        if not self._is_initialized:
+            return UNINITIALIZED
         count._obj.value = len(self._gpus)
         return 0
 

@@ -7,6 +7,7 @@ policy "Off" adds no container: `tests/unit/test_accelerator_health.py`.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,7 +90,7 @@ def checked(monkeypatch, tmp_path) -> Callable[..., tuple[int, dict[str, Any]]]:
     """Run the program on GPUs of which number 1 is as given: (exit code, result)."""
 
     def run(
-        policy: str, torch: SimulatedTorch, gpu: dict[str, Any] | None = None, gpus: int = GPUS
+        policy: str, torch: SimulatedTorch, gpu: dict[str, Any] | None = None, *words: str, gpus: int = GPUS
     ) -> tuple[int, dict[str, Any]]:
         library = SimulatedNvml([{**HEALTHY, **(gpu or {} if number == 1 else {})} for number in range(gpus)])
         names = ("c_void_p", "c_uint", "c_ulonglong", "byref", "create_string_buffer")
@@ -98,7 +99,7 @@ def checked(monkeypatch, tmp_path) -> Callable[..., tuple[int, dict[str, Any]]]:
         monkeypatch.setitem(accelerator_checks.sys.modules, "torch", torch)
         message = tmp_path / "termination-log"
         options = ["--count", str(gpus), "--policy", policy, "--termination-log", str(message)]
-        return main(options), json.loads(message.read_text())
+        return main([*options, *words]), json.loads(message.read_text())
 
     return run
 
@@ -121,6 +122,7 @@ def test_healthy_gpus_pass_with_the_rates_that_they_have(checked, policy):
     dials = Dials()
     code, result = checked(policy, SimulatedTorch(GPUS, dials))
     assert (code, result["verdict"], result["findings"]) == (0, "Pass", [])
+    assert (result["gpus"], result["product"]) == (GPUS, HEALTHY["product"])
     dialled = {
         "teraflops": dials.teraflops,
         "memoryGBs": dials.memory_gbs,
@@ -156,6 +158,51 @@ def test_one_gpu_has_no_copies_between_gpus_and_no_collective(checked):
     result = checked("Require", SimulatedTorch(1, Dials(sum_error=1.0)), gpus=1)[1]
     assert result["verdict"] == "Pass"
     assert {"peerGBs", "allReduceGBs"}.isdisjoint(result)
+
+
+AMD_FAULTS = {
+    "none": (Dials(), {"NvmlMissing"}),
+    "a wrong product": (Dials(deviation={1: 0.02}), {"NvmlMissing", "ComputeWrong"}),
+    "an error of a copy": (Dials(errors={"copy": RuntimeError("HIP error: launch failure")}), {"AcceleratorError"}),
+}
+
+
+@pytest.mark.parametrize("name", AMD_FAULTS)
+def test_amd_gpus_are_computed_on_and_never_pass(checked, name):
+    dials, reasons = AMD_FAULTS[name]
+    code, result = checked("Require", SimulatedTorch(GPUS, dials), None, "--resource", "amd.com/gpu")
+    assert {finding["reason"] for finding in result["findings"]} >= reasons
+    assert (code, result["verdict"]) == ((0, "Unknown") if name == "none" else (1, "Fail"))
+    assert result["gpus"] == GPUS
+    if name == "none":
+        assert result["teraflops"] == pytest.approx(dials.teraflops, rel=0.001)
+
+
+def test_cuda_that_shows_no_gpu_is_asked_for_the_reason(checked):
+    def refuse() -> None:
+        raise RuntimeError("Error 802: system not yet initialized")
+
+    torch = SimulatedTorch(0)
+    assert checked("Require", torch)[1]["findings"][0]["reason"] == "GpuMissing"
+    torch.cuda.init = refuse
+    assert checked("Require", torch)[1]["findings"][0]["reason"] == "GpuInitializationFailed"
+
+
+def hang(*_arguments: Any) -> None:
+    time.sleep(600)
+
+
+def test_an_import_of_torch_that_takes_long_is_no_fault_of_the_gpu(checked, monkeypatch):
+    monkeypatch.setattr(accelerator_checks.importlib, "import_module", hang)
+    code, result = checked("Require", SimulatedTorch(GPUS), None, "--timeout", "3")
+    assert (code, result["findings"][0]["reason"]) == (0, "ChecksIncomplete")
+
+
+def test_a_driver_that_hangs_when_torch_asks_for_the_gpus_is_a_fault(checked):
+    torch = SimulatedTorch(GPUS)
+    torch.cuda.device_count = hang
+    code, result = checked("Require", torch, None, "--timeout", "0.5")
+    assert (code, result["findings"][0]["reason"]) == (1, "AcceleratorNotResponding")
 
 
 def test_the_pcie_link_is_read_while_copies_to_the_gpu_run(monkeypatch):

@@ -23,8 +23,8 @@ class Dials:
     """What the GPUs reach and what is wrong with them, by number of the GPU where they differ.
 
     Rates in TFLOP/s and GB/s (10^9 bytes). `deviation`: of a bf16 product, as a share of its value. `changed_copies`:
-    pairs whose copies arrive changed. `errors`: the exception of an operation, by its name ('matmul', 'mm', 'copy',
-    'all_reduce').
+    pairs whose copies arrive changed. `errors`: the exception of an operation, by its name ('matmul', 'mm', 'copy', or
+    'memory copy', 'host copy' and 'peer copy' for one kind of them, 'all_reduce').
     """
 
     teraflops: float = 700.0
@@ -179,6 +179,8 @@ class SimulatedTorch:
         self._fail("copy")
         self.dials.on_copy()
         ends = (source.device, target.device)
+        is_of_host = HOST in (source.device.kind, target.device.kind)
+        self._fail("host copy" if is_of_host else "memory copy" if ends[0] == ends[1] else "peer copy")
         gpu = next(end.index for end in ends if end.kind != HOST)
         self.clock += self.dials.seconds(gpu, source.nbytes / (self._copy_rate(*ends) * GB))
         target.value, target.bits = source.value, source.bits

@@ -160,6 +160,22 @@ def test_one_gpu_has_no_copies_between_gpus_and_no_collective(checked):
     assert {"peerGBs", "allReduceGBs"}.isdisjoint(result)
 
 
+STEPS = {
+    "matmul": "compute on GPU-0",
+    "memory copy": "memory of GPU-0",
+    "host copy": "host copies of GPU-0",
+    "peer copy": "copies between GPUs",
+    "all_reduce": "collective",
+}
+
+
+@pytest.mark.parametrize("operation", STEPS)
+def test_an_error_is_told_with_the_step_that_had_it(checked, operation):
+    errors = {operation: RuntimeError("CUDA error: unspecified launch failure")}
+    (finding,) = checked("Warn", SimulatedTorch(GPUS, Dials(errors=errors)))[1]["findings"]
+    assert finding["message"].startswith(f"{STEPS[operation]}: RuntimeError")
+
+
 AMD_FAULTS = {
     "none": (Dials(), {"NvmlMissing"}),
     "a wrong product": (Dials(deviation={1: 0.02}), {"NvmlMissing", "ComputeWrong"}),

@@ -90,7 +90,7 @@ def checked(monkeypatch, tmp_path) -> Callable[..., tuple[int, dict[str, Any]]]:
     """Run the program on GPUs of which number 1 is as given: (exit code, result)."""
 
     def run(
-        policy: str, torch: SimulatedTorch, gpu: dict[str, Any] | None = None, *words: str, gpus: int = GPUS
+        policy: str, torch: SimulatedTorch, gpu: dict[str, Any] | None = None, *arguments: str, gpus: int = GPUS
     ) -> tuple[int, dict[str, Any]]:
         library = SimulatedNvml([{**HEALTHY, **(gpu or {} if number == 1 else {})} for number in range(gpus)])
         names = ("c_void_p", "c_uint", "c_ulonglong", "byref", "create_string_buffer")
@@ -99,7 +99,7 @@ def checked(monkeypatch, tmp_path) -> Callable[..., tuple[int, dict[str, Any]]]:
         monkeypatch.setitem(accelerator_checks.sys.modules, "torch", torch)
         message = tmp_path / "termination-log"
         options = ["--count", str(gpus), "--policy", policy, "--termination-log", str(message)]
-        return main([*options, *words]), json.loads(message.read_text())
+        return main([*options, *arguments]), json.loads(message.read_text())
 
     return run
 

@@ -6,6 +6,7 @@ Azure is stood in for at its HTTP boundary.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hermetic.cli.audit.files import read_exceptions
+from hermetic.cli.audit.files import read_exceptions, replaced_reports
 from hermetic.cli.audit.formats import form_of_file
 from testbed.azure.baseline.layout import CONNECTIVITY, WORKLOAD
 from testbed.azure.server import ArmStandIn
@@ -325,3 +326,12 @@ def test_a_file_with_an_unknown_ending_is_refused_before_anything_is_read(tmp_pa
 )
 def test_the_ending_of_a_file_selects_its_format(name: str, chosen: str | None, form: str) -> None:
     assert form_of_file(Path(name), chosen) == form
+
+
+@pytest.mark.timeout(60)
+def test_pipe_in_the_place_of_a_report_is_not_read(tmp_path: Path) -> None:
+    """Its reader waits for the report: a read of it would never end."""
+    pipe, absent, other = tmp_path / "pipe.json", tmp_path / "absent.json", tmp_path / "other.json"
+    os.mkfifo(pipe)
+    other.write_text("{}")
+    assert replaced_reports([pipe, absent, other, tmp_path]) == []

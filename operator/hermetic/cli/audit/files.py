@@ -95,7 +95,8 @@ def replaced_reports(files: Iterable[Path]) -> list[Baseline]:
     reports = []
     for file in files:
         try:
-            reports.append(read_baseline(file.read_bytes()))
+            if file.is_file():  # a pipe would be waited for, and its reader waits for the report
+                reports.append(read_baseline(file.read_bytes()))
         except (OSError, NotABaseline):
             continue
     return reports

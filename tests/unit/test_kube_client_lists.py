@@ -79,7 +79,7 @@ async def test_a_page_of_large_objects_is_asked_for_again_in_smaller_ones(server
 
 @pytest.mark.parametrize(
     ("size", "limits"),
-    [(0, [20, 80, 320, 500, 500]), (2_000, [20, 80, 256, 256]), (40_000, [20, 13, 13, 13]), (900_000, [20, 2, 1, 1])],
+    [(0, [20, 80, 320, 500, 500]), (2_000, [20, 80, 320, 384]), (40_000, [20, 19, 19, 19]), (900_000, [20, 2, 1, 1])],
     ids=["empty", "Services", "Deployments", "definitions of kinds"],
 )
 async def test_the_next_page_follows_from_the_size_of_the_objects(

@@ -193,6 +193,8 @@ def _settings() -> kopf.OperatorSettings:
     settings.posting.enabled = False
     settings.scanning.disabled = True
     settings.watching.chunk_size = 100
+    # kopf keeps the last event of an object so long, of a list the whole objects.
+    settings.queueing.idle_timeout = 0.5
     settings.watching.connect_timeout = 5
     settings.watching.server_timeout = 290
     settings.watching.client_timeout = 300

@@ -30,7 +30,7 @@ from hermetic.ports import Manifest
 
 FIRST_PAGE, MOST_OF_A_PAGE = 20, 500
 """Objects of the first page of a list, and of any."""
-PAGE_BYTES = 512 * 2**10
+PAGE_BYTES = 768 * 2**10
 """The size that the next page is meant to have. The process does not return the memory of a parsed page, ten times as
 large, and a page of more than a MiB is parsed item by item (`list_json`)."""
 LARGEST_PAGE = 16 * 2**20  # bytes: a tenant's Events may hold a megabyte each
@@ -79,7 +79,7 @@ class KubernetesApi:
     async def pages(
         self, kind: Kind, *, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
     ) -> AsyncIterator[tuple[list[Manifest], str]]:
-        """List in pages of some 512 KiB; yields (items, resourceVersion of the list).
+        """List in pages of some 768 KiB; yields (items, resourceVersion of the list).
 
         The size of a page follows from the objects of the page before. One of more than 16 MiB is abandoned and
         requested again in smaller ones.

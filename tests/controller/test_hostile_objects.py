@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
@@ -36,6 +37,7 @@ KINDS = {
     "PersistentVolumeClaim": "v1",
     "Pod": "v1",
     "Deployment": "apps/v1",
+    "StatefulSet": "apps/v1",
     "NetworkPolicy": "networking.k8s.io/v1",
     "PodDisruptionBudget": "policy/v1",
     "HorizontalPodAutoscaler": "autoscaling/v2",
@@ -108,6 +110,34 @@ def test_little_is_kept_of_what_only_calls_itself_a_child(shape: str) -> None:
     assert bytes_kept < OBJECTS * room, f"{bytes_kept / OBJECTS / 1024:.1f} KiB of each"
 
 
+OF_GROUPS = {
+    "Service": "llama-group-{}",
+    "NetworkPolicy": "llama-group-{}",
+    "StatefulSet": "llama-group-{}",
+    "HTTPRoute": "group.g{}",
+}
+
+
+def named_after_a_group(kind: str, number: int) -> Manifest:
+    """With a spec that cannot be compressed."""
+    planted = a_hostile_object(kind, "an owner that is there", number)
+    planted["metadata"]["name"] = OF_GROUPS[kind].format(number)
+    return {**planted, "spec": {"selector": Random(number).randbytes(MEBIBYTE // 4).hex()}, "status": {}}
+
+
+@pytest.mark.parametrize("kind", OF_GROUPS)
+@pytest.mark.parametrize("first", [0, 1_000], ids=["groups", "groups beyond the most"])
+def test_little_is_kept_of_what_is_named_after_a_group(kind: str, first: int) -> None:
+    """Of a model there are as many names as it may have groups, and as many of routes as a tenant likes."""
+    store = Store(Configuration())
+    metadata = {"name": "llama", "namespace": "team-a", "uid": "u", "resourceVersion": "1"}
+    store.put({"kind": "ModelDeployment", "metadata": metadata})
+    with traced_memory() as memory_use:
+        for number in range(first, first + OBJECTS):
+            store.put(named_after_a_group(kind, number))
+        assert memory_use()[0] < OBJECTS * ROOM_OF_ONE
+
+
 def test_all_children_of_unknown_owners_together_are_bounded() -> None:
     """They may come before their owners, so each is kept whole as long as there is room."""
     assert projected_row("an owner that is not there", 120) < MOST_BYTES + 4 * MEBIBYTE
@@ -136,10 +166,9 @@ def test_children_of_an_owner_that_comes_later_are_kept_whole() -> None:
     assert snapshot.children["Deployment", "n3"]["spec"]["containers"][0]["args"] == [many(3)]
 
 
-@pytest.mark.parametrize(
-    "manifest", [*RENDERINGS.values(), *GROUP_RENDERINGS.values()], ids=[*RENDERINGS, *GROUP_RENDERINGS]
-)
-def test_nothing_of_what_is_rendered_is_cut(manifest: dict[str, Any]) -> None:
+@pytest.mark.parametrize("shape", RENDERINGS | GROUP_RENDERINGS)
+def test_nothing_of_what_is_rendered_is_cut(shape: str) -> None:
+    manifest = (RENDERINGS | GROUP_RENDERINGS)[shape]
     owner = Owner("team-a", manifest["metadata"]["name"], OWNER_UID)
     for child in render(owner, spec_of(manifest)):
         cut_object = cut(BY_KIND[child["kind"]], child, owner.key, ModelMetadata())

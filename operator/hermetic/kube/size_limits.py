@@ -40,7 +40,8 @@ OF_OTHERS = ("secrets", "imagePullSecrets")
 def cut(kind: Kind, manifest: Manifest, owner: tuple[str, str] | None, platform: ModelMetadata) -> dict[str, Any]:
     """The kept part of an object; `owner` is the (namespace, name) that its controller or labels name."""
     projection = _projection_of(kind)
-    if owner is None or not projection.is_named_for(manifest["metadata"]["name"], owner[1]):
+    is_ours = owner is not None and projection.is_named_for(manifest["metadata"]["name"], owner[1])
+    if owner is None or not is_ours or projection.is_excessive(manifest, owner[1]):
         return head(kind, manifest)
     reduced = {**manifest, **{name: _first_of(manifest[name]) for name in OF_OTHERS if manifest.get(name)}}
     reduced["metadata"] = _metadata(projection, manifest["metadata"], platform)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import eq
 from typing import Any
 
+from hermetic.api.group_rules import MOST_PODS
 from hermetic.kinds import MODEL_DEPLOYMENT
 from hermetic.objects.groups import group_index
 from hermetic.objects.http_route import is_of_group
+from hermetic.objects.names import MODEL_LABEL
 
 Manifest = Mapping[str, Any]
 
 LONGEST_TEXT = 1024
+LARGEST_SPEC = 16 * 2**10
+"""Bytes of the spec of an object of which a model has many; rendered ones take less than 8 KiB."""
 MOST_CONDITIONS = 8
 MOST_PARENTS = 32  # of the CRD
 READ_OF_A_PARENT = ("kind", "namespace", "name")
@@ -25,6 +30,11 @@ def controllers(metadata: Manifest) -> list[Manifest]:
     return [owner for owner in metadata.get("ownerReferences") or () if owner.get("controller")]
 
 
+def is_never_excessive(_manifest: Manifest, _model: str) -> bool:
+    """For kinds of which a model has one object."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Projection:
     """What is kept of the objects of one kind.
@@ -32,7 +42,8 @@ class Projection:
     `is_named_for`: whether an object of this name is rendered for a model of that name; of others only the head is
     kept. `status`: the kept part of a status; None: all of it. `owners`: the kept owner references, by the metadata.
     `most_bytes`: of an object that is larger only the head is kept; None: no such bound. `has_annotations_of_others`:
-    annotations that are not Hermetic's are kept too, cut.
+    annotations that are not Hermetic's are kept too, cut. `is_excessive`: whether an object is not one that is rendered
+    for the model. A tenant can make one for each of many groups: only the head of it is kept.
     """
 
     is_named_for: Callable[[str, str], bool] = eq
@@ -40,6 +51,7 @@ class Projection:
     owners: Callable[[Manifest], list[Manifest]] = controllers
     most_bytes: int | None = None
     has_annotations_of_others: bool = False
+    is_excessive: Callable[[Manifest, str], bool] = is_never_excessive
 
 
 NAMED_AFTER_MODEL = Projection()
@@ -52,7 +64,20 @@ def is_of_any_model(_name: str, _model: str) -> bool:
 
 def is_of_model_or_group(name: str, model: str) -> bool:
     """Whether the name is that of the model, or of one of its groups."""
-    return name == model or group_index(name, model) is not None
+    index = group_index(name, model)
+    return name == model or (index is not None and index < MOST_PODS)
+
+
+def is_too_large(manifest: Manifest, model: str) -> bool:
+    """Whether an object of a group is larger than any that is rendered."""
+    return manifest["metadata"]["name"] != model and len(json.dumps(manifest.get("spec") or {})) > LARGEST_SPEC
+
+
+def runs_pods_of_others(manifest: Manifest, model: str) -> bool:
+    """Whether the workload of a group has pods that are not the model's."""
+    template = (manifest.get("spec") or {}).get("template") or {}
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    return manifest["metadata"]["name"] != model and labels.get(MODEL_LABEL) != model
 
 
 def is_of_model_or_route_group(name: str, model: str) -> bool:

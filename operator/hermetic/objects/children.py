@@ -36,8 +36,10 @@ from hermetic.objects.child_projection import (
     is_of_any_model,
     is_of_model_or_group,
     is_of_model_or_route_group,
+    is_too_large,
     route_owners,
     route_status,
+    runs_pods_of_others,
 )
 from hermetic.objects.groups import group_network_policy, group_service
 from hermetic.objects.horizontal_pod_autoscaler import horizontal_pod_autoscaler
@@ -192,12 +194,15 @@ def _workload(workload: WorkloadKind) -> Build:
 
 LARGEST_CLAIM = 16 * 2**10
 """Bytes of a live claim; a rendered one takes less than 1 KiB."""
-PROJECTED_ROUTE = Projection(is_of_model_or_route_group, status=route_status, owners=route_owners)
+PROJECTED_POLICY = Projection(is_of_model_or_group, is_excessive=is_too_large)
+PROJECTED_ROUTE = Projection(
+    is_of_model_or_route_group, status=route_status, owners=route_owners, is_excessive=is_too_large
+)
 PROJECTED_CLAIM = Projection(is_claim_of, most_bytes=LARGEST_CLAIM)
 
 TABLE: tuple[Child, ...] = (
     Child(SERVICE_ACCOUNT, _account, written=ALWAYS),
-    Child(NETWORK_POLICY, _network_policies, written=ALWAYS, projection=Projection(is_of_model_or_group)),
+    Child(NETWORK_POLICY, _network_policies, written=ALWAYS, projection=PROJECTED_POLICY),
     Child(PERSISTENT_VOLUME, _volume, projection=Projection(is_of_any_model)),
     # A claim that is created before its volume is bound only after the 15 s resync of Kubernetes' volume controller.
     Child(PERSISTENT_VOLUME_CLAIM, _claim, wave=1, dispensable=True, projection=PROJECTED_CLAIM),
@@ -207,7 +212,7 @@ TABLE: tuple[Child, ...] = (
         _services,
         written=ALWAYS,
         merge_keys={"ports": ("port", "protocol")},
-        projection=Projection(is_of_model_or_group, has_annotations_of_others=True),
+        projection=Projection(is_of_model_or_group, has_annotations_of_others=True, is_excessive=is_too_large),
     ),
     # After the Service: a controller reports a backend that does not exist as a fault of the route.
     Child(HTTP_ROUTE, _route, wave=1, dispensable=True, projection=PROJECTED_ROUTE),
@@ -226,7 +231,7 @@ TABLE: tuple[Child, ...] = (
             wave=2,
             written=GATE_OPEN,
             merge_keys=workload.merge_keys,
-            projection=Projection(is_of_model_or_group),
+            projection=Projection(is_of_model_or_group, is_excessive=runs_pods_of_others),
         )
         for workload in WORKLOADS
     ),

@@ -85,7 +85,10 @@ def autoscaling_section() -> Iterator[str]:
     )
     yield origin(result)
     if in_real_time:
-        yield f"\nWith no time divided: {origin(in_real_time)}"
+        yield (
+            "\nThe trace with no time divided ran at idle priority on a machine with other work, whose load average "
+            f"was between 5 and 29.\n\n{origin(in_real_time)}"
+        )
 
 
 def promotion_section() -> Iterator[str]:

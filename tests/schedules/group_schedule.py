@@ -155,9 +155,7 @@ class Watcher:
 
     def _read(self) -> States:
         half, waiting, stopped = set(), set(), set()
-        replicas_of_models = {
-            model["metadata"]["name"]: model["spec"]["replicas"] for model in self.cluster.of_kind(MODEL)
-        }
+        groups = {model["metadata"]["name"]: model["spec"]["replicas"] for model in self.cluster.of_kind(MODEL)}
         for workload, pods in self.cluster.groups():
             name, replicas = workload["metadata"]["name"], workload["spec"]["replicas"]
             if len({pod["metadata"]["labels"].get(REVISION) for pod in pods}) > 1:
@@ -166,7 +164,7 @@ class Watcher:
                 half.add(name)
             if replicas and any(not pod["spec"].get("nodeName") for pod in pods):
                 waiting.add(name)
-            if not replicas and not pods and int(name.rpartition("-")[2]) < replicas_of_models.get(_model_of(name), 0):
+            if not replicas and not pods and int(name.rpartition("-")[2]) < groups.get(_model_of(name), 0):
                 stopped.add(name)
         return States(frozenset(half), frozenset(waiting), frozenset(stopped))
 

@@ -29,7 +29,7 @@ from tests.schedules.schedule import running_operator
 AT_ONCE = 10
 SEEDS = 100
 SAMPLE = 1  # of each ten, outside CI
-REGRESSIONS = (73,)
+REGRESSIONS = (5, 7, 8)
 
 # how late a watch is follows from the seed
 pytestmark = pytest.mark.parametrize("late", [0.0], ids=["seeded"], indirect=True)

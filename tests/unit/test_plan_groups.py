@@ -84,6 +84,15 @@ def test_no_group_stops_for_another_while_not_every_pod_is_read() -> None:
     assert [change for change in world.planned().apply if change.manifest["kind"] == STATEFUL_SET] == []
 
 
+def test_group_that_serves_is_not_stopped_for_a_pod_that_is_not_read() -> None:
+    world = a_serving_world(nodes=2)
+    world.passes(700)
+    del world.pods["llama-group-0-1"]
+    assert [change.manifest["spec"]["replicas"] for change in world.planned().apply] == [0]
+    world.snapshot = replace(world.snapshot, pods_truncated=True)
+    assert world.planned().apply == ()
+
+
 KILLS: dict[str, Callable[[GroupWorld, str], None]] = {
     "its engine ends": lambda world, name: world.failed(name, code=139),
     "it is deleted": lambda world, name: world.deleted(name),

@@ -202,7 +202,7 @@ def fault_of(group: Group, spec: ModelDeploymentSpec, now: datetime, *, is_trunc
         or _ended(group, spec)
         or _replaced(group)
         or (None if is_truncated else _missing(group, now))
-        or _not_placed(group, now)
+        or _not_placed(group, now, is_truncated=is_truncated)
         or _overdue(group, spec, now)
     )
 
@@ -295,9 +295,11 @@ def _missing(group: Group, now: datetime) -> Fault | None:
     )
 
 
-def _not_placed(group: Group, now: datetime) -> Fault | None:
+def _not_placed(group: Group, now: datetime, *, is_truncated: bool) -> Fault | None:
+    """A member that has no node for too long. One that is not read may have its node."""
     until = _begun(group, GROUP_WAIT)
-    if group.has_nodes or until is None or now < until:
+    is_placed = all(member.node for member in group.running) if is_truncated else group.has_nodes
+    if is_placed or until is None or now < until:
         return None
     seconds = int(GROUP_WAIT.total_seconds())
     return Fault(

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from hermetic.api.reasons import ACCELERATOR_FINDINGS
+from hermetic.api.accelerator_reasons import ACCELERATOR_FINDINGS
 from hermetic.in_container import accelerator_checks
 from hermetic.in_container.accelerator_checks import main
 from testbed.simulated_nvml import HEALTHY, SimulatedNvml

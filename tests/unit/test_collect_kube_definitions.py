@@ -14,14 +14,14 @@ from hermetic.audit.estate.kubernetes.projection import projected
 from hermetic.collect.kube.list_requests import ListRequest
 from hermetic.collect.kube.listing import listed, listed_packed
 from hermetic.kinds import Kind
-from hermetic.kube.client import SMALL_PAGES
+from hermetic.kube.client import FIRST_PAGE
 from tests.fakes.served_cluster import Manifest, Served
 from tests.kubernetes_estates import manifest
 from tests.traced_memory import traced_memory
 
 REQUEST = ListRequest(CustomResourceDefinition, "")
 PAGES = 3
-A_PAGE = SMALL_PAGES[(REQUEST.kind.group, REQUEST.kind.plural)]
+A_PAGE = FIRST_PAGE
 LARGE = 100 * 2**10
 """Bytes of one definition, as those of larger operators have."""
 MOST_KEPT = 2_500

@@ -27,12 +27,12 @@ class Reason(ExplainedReason):
     STARTING = (
         "Starting",
         "Pods are starting: images are pulled, weights are loaded, kernels are compiled.",
-        "Wait up to spec.startupBudgetSeconds. Watch with 'kubectl logs deployment/NAME --follow'.",
+        "Wait up to spec.startupBudgetSeconds. Watch with 'hermetic status NAME --watch'.",
     )
     ROLLING_OUT = (
         "RollingOut",
         "A rollout is in progress. The previous pods serve until the new pods serve.",
-        "Wait. Watch with 'kubectl rollout status deployment/NAME'.",
+        "Wait. Watch with 'hermetic status NAME --watch'.",
     )
     UNAVAILABLE = (
         "Unavailable",

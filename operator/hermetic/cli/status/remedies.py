@@ -41,7 +41,7 @@ _LOGS = ("kubectl logs {pod} --namespace {namespace} --container engine --previo
 _DESCRIBE_SERVICE = ("kubectl describe service {name} --namespace {namespace}",)
 _DESCRIBE_ROUTE = ("kubectl describe httproutes.gateway.networking.k8s.io --namespace {namespace}",)
 _DESCRIBE_GATEWAYS = ("kubectl describe gateways.gateway.networking.k8s.io --all-namespaces",)
-_ROLLOUT = ("kubectl rollout status deployment/{name} --namespace {namespace}",)
+_WATCH = ("hermetic status {name} --namespace {namespace} --watch",)
 _AS_STORED = "kubectl get modeldeployments.hermetic.dev {name} --namespace {namespace} --output yaml"
 
 _COMMANDS: dict[StatusReason, tuple[str, ...]] = {
@@ -61,7 +61,7 @@ _COMMANDS: dict[StatusReason, tuple[str, ...]] = {
         _PROBES,
     ),
     AuditReason.CLUSTER_NOT_SEEN: _OPERATOR_LOG,
-    **dict.fromkeys((Reason.STARTING, Reason.ROLLING_OUT), _ROLLOUT),
+    **dict.fromkeys((Reason.STARTING, Reason.ROLLING_OUT), _WATCH),
     **dict.fromkeys((Reason.LOAD_BALANCER_PENDING, Reason.PUBLIC_ADDRESS), _DESCRIBE_SERVICE),
     **dict.fromkeys(
         (GatewayReason.ROUTE_PENDING, GatewayReason.ROUTE_REFUSED, GatewayReason.ROUTE_BACKEND_REFUSED),

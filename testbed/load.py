@@ -14,6 +14,7 @@ import json
 import threading
 import time
 import urllib.parse
+from pathlib import Path
 
 TIMEOUT_SECONDS = 30.0
 
@@ -27,12 +28,14 @@ class Load:
         self._keep_alive = keep_alive
         self._long_tokens = long_tokens
         self._streamed = streamed
+        self._until: Path | None = None
         self._lock = threading.Lock()
         self.sent = 0
         self.outcomes: collections.Counter[str] = collections.Counter()
 
-    def run(self, seconds: float, workers: int, rate: float) -> None:
-        """Send for `seconds` at about `rate` requests a second in all."""
+    def run(self, seconds: float, workers: int, rate: float, *, until: Path | None = None) -> None:
+        """Send for `seconds`, or until there is a file at `until`, at about `rate` requests a second in all."""
+        self._until = until
         end = time.monotonic() + seconds
         threads = [threading.Thread(target=self._work, args=(number, end, workers / rate)) for number in range(workers)]
         for thread in threads:
@@ -43,7 +46,7 @@ class Load:
     def _work(self, number: int, end: float, period: float) -> None:
         connection: http.client.HTTPConnection | None = None
         due = time.monotonic() + period * number / 16
-        while due < end:
+        while due < end and not (self._until is not None and self._until.exists()):
             time.sleep(max(0.0, due - time.monotonic()))
             due = max(due + period, time.monotonic())
             tokens = self._long_tokens if number % 4 == 0 else 4
@@ -82,6 +85,7 @@ def main() -> None:
     parser.add_argument("url", help="base URL, up to and including /v1")
     parser.add_argument("--model", required=True)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--until", type=Path, help="end once this file exists, if that is earlier")
     parser.add_argument("--rate", type=float, default=80.0, help="requests a second, in all")
     parser.add_argument("--workers", type=int, default=16)
     parser.add_argument("--long-tokens", type=int, default=30, help="tokens of every fourth worker's answers")
@@ -95,7 +99,7 @@ def main() -> None:
         long_tokens=chosen.long_tokens,
         streamed=chosen.streamed,
     )
-    load.run(chosen.seconds, chosen.workers, chosen.rate)
+    load.run(chosen.seconds, chosen.workers, chosen.rate, until=chosen.until)
     lost = {outcome: count for outcome, count in load.outcomes.items() if outcome != "200"}
     print(json.dumps({"sent": load.sent, "answered": load.outcomes["200"], "lost": lost}), flush=True)
 

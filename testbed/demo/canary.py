@@ -16,7 +16,7 @@ from testbed.installation import wait_for
 GROUP, STABLE, CANARY = "chat", "chat-stable", "chat-canary"
 SERVED = "meta/llama-3.1-8b-instruct"
 STEPS = (10, 50, 100)
-LOAD_SECONDS, RATE = 24.0, 50
+LOAD_SECONDS, RATE = 900.0, 50
 START_SECONDS = 400
 
 
@@ -35,6 +35,7 @@ def promote_a_canary(demo: DemoEnvironment) -> None:
         weigh(kubectl, {CANARY: weight, STABLE: 100 - weight})
         wait_for("answers of the canary", partial(_has_answered, demo, before))
         show(f"{CANARY} has the weight {weight}, {STABLE} {100 - weight}")
+    traffic.end()
     report = traffic.report()
     members = ", ".join(f"{name} {answered_by(demo.node, kubectl, name)}" for name in (STABLE, CANARY))
     lost = sum(report["lost"].values())

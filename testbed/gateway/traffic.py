@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from testbed.errors import BedError
@@ -17,7 +19,9 @@ LOAD = REPOSITORY / "testbed" / "load.py"
 
 
 class Traffic:
-    """A steady load of chat requests from the machine outside the cluster, half of them streamed, until it has ended.
+    """A steady load of chat requests from the machine outside the cluster, half of them streamed.
+
+    It lasts until `end`, and no longer than `seconds`.
 
     Every connection is kept for as long as the Gateway lets it. It begins once the Gateway answers: a gateway follows
     the pods of a model that has just become Ready a moment later.
@@ -25,7 +29,8 @@ class Traffic:
 
     def __init__(self, node: RunningNode, url: str, model: str, *, seconds: float, rate: int) -> None:
         program = (sys.executable, str(LOAD), url, "--model", model, "--streamed", "--keep-alive")
-        self._command = (*program, "--rate", str(rate), "--seconds", str(seconds))
+        self._end = Path(tempfile.mkdtemp(prefix="hermetic-load-")) / "end"
+        self._command = (*program, "--rate", str(rate), "--seconds", str(seconds), "--until", str(self._end))
         self._node, self._seconds = node, seconds
         self._report: dict[str, Any] = {}
         until_it_answers(node, url)
@@ -35,6 +40,10 @@ class Traffic:
     @property
     def is_running(self) -> bool:
         return self._sender.is_alive()
+
+    def end(self) -> None:
+        """Send no further request."""
+        self._end.touch()
 
     def report(self) -> dict[str, Any]:
         """What became of the requests, as testbed.load prints it; waits for the end."""

@@ -25,6 +25,8 @@ from tests.scenarios import Manifest, a_baked_model
 Deploy = Callable[..., Model]
 pytestmark = pytest.mark.timeout(900)
 MODEL = "meta/llama-3.1-8b-instruct"
+LOAD_SECONDS = 600.0
+"""The longest that a load lasts; it ends with what it is to show."""
 ROUTED = {"gateway": {"name": NAME, "namespace": NAMESPACE}}
 WITH_TLS = "secure"
 HOSTS = ("models.contoso.internal", "models.lab.internal")
@@ -148,10 +150,13 @@ def test_a_rolling_update_behind_the_gateway_loses_no_request(
     """Envoy keeps its connections to the pods, and learns a second late that a pod ends."""
     model = deploy(routed("rolled"), replicas=2, drainSeconds=10)
     url = until_routed(model)
-    traffic = Traffic(node, url, MODEL, seconds=60, rate=50)
+    traffic = Traffic(node, url, MODEL, seconds=LOAD_SECONDS, rate=50)
     patch = '{"spec":{"engine":{"vllm":{"maxModelLength":2048}}}}'
     model.kubectl("patch", "mdep", model.name, "--type=merge", "--patch", patch)
     model.until_reason("Serving", timeout=180)
+    pods = ("get", "pods", f"--selector=hermetic.dev/modeldeployment={model.name}")
+    wait_for("the end of the earlier pods", lambda: len(model.kubectl.json(*pods)["items"]) == 2)
+    traffic.end()
     report = traffic.report()
     assert report["lost"] == {}
     assert report["answered"] == report["sent"] > 0
@@ -172,13 +177,14 @@ def test_a_promotion_by_edits_of_weights_loses_no_request(
     ours = kubectl.within(stable.namespace)
     assert answered_by(node, ours, "canary") == 0
 
-    traffic = Traffic(node, url, MODEL, seconds=45, rate=50)
+    traffic = Traffic(node, url, MODEL, seconds=LOAD_SECONDS, rate=50)
     for weight in (10, 50, 100):
         enough = answered_by(node, ours, "canary") + 20
         weigh(ours, {"canary": weight, "stable": 100 - weight})
         wait_for("answers of the canary", partial(_has_answered, node, ours, enough))
     before = answered_by(node, ours, "stable")
     assert traffic.is_running
+    traffic.end()
     report = traffic.report()
     assert report["lost"] == {}
     assert report["answered"] == report["sent"] > 0

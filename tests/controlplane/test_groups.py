@@ -50,6 +50,10 @@ def ready_since(pod: Manifest) -> str:
     return next((str(item["lastTransitionTime"]) for item in conditions if item["type"] == "Ready"), "")
 
 
+def created(pod: Manifest) -> str:
+    return str(pod["metadata"]["creationTimestamp"])
+
+
 def at_rest(home: Deployments, name: str) -> None:
     idle = ("hermetic_workqueue_depth", "hermetic_workqueue_oldest_age_seconds", "hermetic_events_unposted")
     home.until(name, "Serving", timeout=120)
@@ -113,18 +117,19 @@ def test_pod_that_is_deleted_restarts_its_group_once_and_no_other(home: Deployme
 def test_change_of_the_spec_replaces_one_group_after_the_other(home: Deployments) -> None:
     before = uids(home, "pair")
     home.change("pair", startupBudgetSeconds=900)
-    home.until("pair", "RollingOut")
 
-    def half_replaced() -> bool:
+    def all_replaced() -> bool:
         now = uids(home, "pair")
-        replaced = {name.rpartition("-")[0] for name in before if now.get(name) != before[name]}
-        assert len(replaced) < 2 or all(name in now for name in before), "both groups at once"
-        return len(replaced) == 1
+        return all(now.get(name) not in (None, before[name]) for name in before)
 
-    home.wait("one group replaced", half_replaced)
+    home.wait("both groups replaced", all_replaced)
     at_rest(home, "pair")
-    after = uids(home, "pair")
-    assert all(after[name] != before[name] for name in before)
+    pods = home.pods("pair")
+    first, second = (
+        [pod for pod in pods if pod["metadata"]["name"].startswith(f"pair-group-{index}-")] for index in (0, 1)
+    )
+    first, second = sorted((first, second), key=lambda group_pods: min(map(created, group_pods)))
+    assert max(map(ready_since, first)) <= min(map(created, second)), "both groups at once"
     templates = {pod["metadata"]["labels"]["hermetic.dev/pod-template"] for pod in home.pods("pair")}
     assert len(templates) == 2, "one template for each group"
 

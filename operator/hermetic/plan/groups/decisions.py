@@ -335,7 +335,8 @@ def _report(view: _View) -> GroupReport | None:
     group = view.group
     size = view.spec.accelerator.nodes if group is None else group.size
     if group is None and view.has_pods:
-        return GroupReport(view.name, "Stopping", f"0/{size}", 0, message="its StatefulSet was deleted")
+        message = f"its {workload_kind(view.spec).resource.kind} was deleted"
+        return GroupReport(view.name, "Stopping", f"0/{size}", 0, message=message)
     if group is None:
         return GroupReport(view.name, "Waiting", f"0/{size}", 0, message=_absent(view))
     if not view.is_wanted and group.is_gone:

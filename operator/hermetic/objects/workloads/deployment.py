@@ -143,6 +143,10 @@ class DeploymentWorkload:
         names = (ref["name"] for ref in references if ref.get("controller") and ref["kind"] == "ReplicaSet")
         return next((name for name in names if name.startswith(f"{owner.name}-")), "")
 
+    def member_labels(self, _pod: Pod, _owner: Owner, /) -> Mapping[str, str]:
+        """None: a pod of a Deployment has a name by chance."""
+        return {}
+
 
 def _labelled(template: Mapping[str, Any], mark: str) -> Manifest:
     """The template with its mark as a pod label: only pods of the current template are diagnosed."""

@@ -67,3 +67,8 @@ def _creation(live: Mapping[str, Any]) -> str:
 def is_controlled(pod: Mapping[str, Any], owner: Owner) -> bool:
     """Whether the pod has the controller of the pods of this model, by its ownerReferences."""
     return any(workload.revision_of(pod, owner) for workload in WORKLOADS)
+
+
+def member_labels(pod: Mapping[str, Any], owner: Owner) -> Mapping[str, str]:
+    """The labels that a pod of this model has by its name, which cannot change."""
+    return next((labels for workload in WORKLOADS if (labels := workload.member_labels(pod, owner))), {})

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from hermetic.api.modeldeployment import ModelDeploymentSpec
-from hermetic.engines.launch import HEAD_VARIABLE, Launch, literal
+from hermetic.engines.launch import HEAD_VARIABLE, RANK_LABEL, Launch, literal
 from hermetic.kinds import STATEFUL_SET
 from hermetic.objects.child_metadata import ChildMetadata, metadata_of, with_metadata
 from hermetic.objects.groups import HEAD, group_index, group_metadata, group_name, group_selector
@@ -128,6 +128,15 @@ class StatefulSetWorkload:
         names = (ref["name"] for ref in references if ref.get("controller") and ref["kind"] == STATEFUL_SET.kind)
         name = next((name for name in names if self.names(name, owner.name)), "")
         return f"{name}/{template_of(pod)}" if name else ""
+
+    def member_labels(self, pod: Pod, owner: Owner, /) -> Mapping[str, str]:
+        """Group and rank, by the pod's name."""
+        stateful_set, _, rank = str(pod["metadata"]["name"]).rpartition("-")
+        index = group_index(stateful_set, owner.name)
+        controllers = (ref.get("kind") for ref in pod["metadata"].get("ownerReferences") or () if ref.get("controller"))
+        if index is None or self.resource.kind not in controllers:
+            return {}
+        return {GROUP_LABEL: str(index), RANK_LABEL: rank}
 
 
 def whole_of(parts: Sequence[Workload]) -> Workload:

@@ -153,3 +153,6 @@ class WorkloadKind(Protocol):
 
     def revision_of(self, pod: Pod, owner: Owner, /) -> str:
         """What pods of one template have in common and no pods of another have; "" for a pod that is not controlled."""
+
+    def member_labels(self, pod: Pod, owner: Owner, /) -> Mapping[str, str]:
+        """The labels that a pod has by its name, which cannot change; {} for a pod of another kind."""

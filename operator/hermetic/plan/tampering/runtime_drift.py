@@ -8,13 +8,11 @@ from datetime import datetime, timedelta
 from typing import Any, get_args
 
 from hermetic.api.text import one_line
-from hermetic.engines.launch import RANK_LABEL, InitContainerName
-from hermetic.kinds import STATEFUL_SET
-from hermetic.objects.groups import group_index
-from hermetic.objects.names import GROUP_LABEL, MANAGED_BY, Owner, selector, template_of
+from hermetic.engines.launch import InitContainerName
+from hermetic.objects.names import MANAGED_BY, Owner, selector, template_of
 from hermetic.objects.pod import ENGINE
 from hermetic.objects.weights_verifier import VERIFIER
-from hermetic.objects.workloads.registry import is_controlled
+from hermetic.objects.workloads.registry import is_controlled, member_labels
 from hermetic.objects.workloads.workload_kind import Workload
 from hermetic.plan.allowed_sources import image_is_allowed
 from hermetic.plan.snapshot import ClusterSnapshot
@@ -135,23 +133,13 @@ def _lasting(snapshot: ClusterSnapshot) -> Iterator[Strange]:
 def _labels(where: str, pod: Mapping[str, Any], owner: Owner) -> Iterator[Strange]:
     """Whether the pod still has the labels that its Services and NetworkPolicies select."""
     metadata = pod["metadata"]
-    for name, value in {**selector(owner), MANAGED_BY[0]: MANAGED_BY[1], **_of_member(pod, owner)}.items():
+    for name, value in {**selector(owner), MANAGED_BY[0]: MANAGED_BY[1], **member_labels(pod, owner)}.items():
         if (metadata.get("labels") or {}).get(name) != value:
             by = writers(pod, (FieldStep("metadata"), FieldStep("labels"), FieldStep(name)))
             named = ", ".join(f"'{writer}'" for writer in by)
             wrote = f", written by {named} (field manager)" if named else ""
             lost = "; no NetworkPolicy of the model covers it" if name in selector(owner) else ""
             yield Strange(f"{where} does not have the label {name}={value}{wrote}{lost}", of_image=False)
-
-
-def _of_member(pod: Mapping[str, Any], owner: Owner) -> dict[str, str]:
-    """Group and rank of a member of a group, by its name, which cannot change; {} for another pod."""
-    stateful_set, _, rank = str(pod["metadata"]["name"]).rpartition("-")
-    index = group_index(stateful_set, owner.name)
-    controllers = (ref.get("kind") for ref in pod["metadata"].get("ownerReferences") or () if ref.get("controller"))
-    if index is None or STATEFUL_SET.kind not in controllers:
-        return {}
-    return {GROUP_LABEL: str(index), RANK_LABEL: rank}
 
 
 def _images(where: str, content: Mapping[str, Any], snapshot: ClusterSnapshot) -> Iterator[Strange]:

@@ -140,15 +140,17 @@ class ExposureIndex:
         planes = [allowed.data_plane for allowed in self._policy.gateways if allowed.key == gateway]
         for plane in planes:
             for name, service in sorted(self._services.get(plane.namespace, {}).items()):
-                is_of = _is_of(service, plane)
-                if service.opens and _leads_to(service, plane):
-                    why = service.opens if is_of else f"{service.opens}, and selects by none of their known labels"
+                if not _leads_to(service, plane):
+                    continue
+                is_known = _selects_by_known_label(service, plane)
+                if service.opens:
+                    why = service.opens if is_known else f"{service.opens}, and selects by none of their known labels"
                     return f"has the Service '{plane.namespace}/{name}' in front of its pods, which {why}"
-                if is_of and (way := self._open_way((plane.namespace, name))):
-                    return f"has the {way}"
+                if is_known and (exposure := self._exposure_of_service((plane.namespace, name))):
+                    return f"has the {exposure}"
         return ""
 
-    def _open_way(self, service: Name) -> str:
+    def _exposure_of_service(self, service: Name) -> str:
         """An Ingress or a route to a Service that is not private, and why; "" for none."""
         for kind, where in sorted(self._leading_to.get(service, ()), key=str):
             why = "" if kind in (SERVICE, ENDPOINT_SLICE) else self._opens_by_itself(self._known[kind][where][2])
@@ -372,9 +374,9 @@ def _leads_to(service: ExposingObject, plane: DataPlane) -> bool:
     return all(plane.pod_labels.get(name, value) == value for name, value in service.selector or ())
 
 
-def _is_of(service: ExposingObject, plane: DataPlane) -> bool:
-    """Whether it selects by a label of the data plane, as the Service of a Gateway does."""
-    return _leads_to(service, plane) and any(name in plane.pod_labels for name, _ in service.selector or ())
+def _selects_by_known_label(service: ExposingObject, plane: DataPlane) -> bool:
+    """Whether its selector has a label of the data plane, as that of a Gateway's Service has."""
+    return any(name in plane.pod_labels for name, _ in service.selector or ())
 
 
 def _is_own_route(exposer: ExposingObject, owner: Owner, gateway: Name | None) -> bool:

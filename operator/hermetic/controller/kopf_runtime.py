@@ -193,7 +193,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.posting.enabled = False
     settings.scanning.disabled = True
     settings.watching.chunk_size = 100
-    # kopf keeps the last event of an object so long, of a list the whole objects.
+    # kopf holds the last event of each object for these seconds, 5 by default: after a list, every object of it.
     settings.queueing.idle_timeout = 0.5
     settings.watching.connect_timeout = 5
     settings.watching.server_timeout = 290

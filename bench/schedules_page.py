@@ -23,8 +23,8 @@ def faults_section() -> Iterator[str]:
     if result is None:
         return
     figures = result["figures"]
-    there = _runs_of_schedules(figures, FAULTS)
-    if not there:
+    runs = _runs_of_schedules(figures, FAULTS)
+    if not runs:
         return
     yield "## Schedules of faults\n"
     yield (
@@ -34,19 +34,19 @@ def faults_section() -> Iterator[str]:
         "collector: where its last attempt failed, the object is waited for, as long as the row says, and the "
         "schedule is counted as one with a late garbage collector.\n"
     )
-    rows = _counts_of_schedules(figures, there)
-    waited = (figures[kind].get("collectorSeconds") for kind in there)
+    rows = _counts_of_schedules(figures, runs)
+    waited = (figures[kind].get("collectorSeconds") for kind in runs)
     cells = (f"{seconds:,.0f}" if seconds else "-" for seconds in waited)
     rows.insert(4, ("seconds for the garbage collector, at most", *cells))
-    yield table(("", *there), rows)
+    yield table(("", *runs), rows)
     yield origin(result)
 
 
 def closed_gate_section() -> Iterator[str]:
     """Closings of the isolation gate."""
     result = results.load("faults")
-    there = _runs_of_schedules(result["figures"], CLOSED_GATES) if result else {}
-    if result is None or not there:
+    runs = _runs_of_schedules(result["figures"], CLOSED_GATES) if result else {}
+    if result is None or not runs:
         return
     figures = result["figures"]
     yield "## Schedules of a gate that closes\n"
@@ -58,14 +58,14 @@ def closed_gate_section() -> Iterator[str]:
         "There several models share a closing; a second in which the machine gives a process half of a core counts as "
         "half a second.\n"
     )
-    rows = _counts_of_schedules(figures, there)
-    longest = (figures[kind].get("longestRemovalSeconds") for kind in there)
+    rows = _counts_of_schedules(figures, runs)
+    longest = (figures[kind].get("longestRemovalSeconds") for kind in runs)
     removed = tuple("-" if seconds is None else f"{seconds:.1f}" for seconds in longest)
     rows.insert(4, ("seconds until the last waiting pod was removed, at most (promised: 10)", *removed))
-    again = tuple(figures[kind].get("runAgain", "-") for kind in there)
+    again = tuple(figures[kind].get("runAgain", "-") for kind in runs)
     if set(again) != {"-"}:
         rows.insert(3, ("seeds that ran again after the test was mended", *again))
-    yield table(("", *there), rows)
+    yield table(("", *runs), rows)
     yield origin(result)
 
 
